@@ -1,0 +1,1 @@
+"""What computes: deterministic arithmetic, reverse-mode differentiation, layers. Knows no trace."""

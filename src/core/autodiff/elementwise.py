@@ -1,0 +1,89 @@
+"""Operations on one element at a time, or on pairs of elements with broadcasting.
+
+In every VJP of this package `g` is the adjoint of the output.
+"""
+
+import numpy as np
+
+from ..errors import IncompatibleBroadcast
+from ..numerics import exp as exp_
+from ..numerics import log as log_
+from ..numerics import tanh as tanh_
+from ..numerics import unbroadcast
+from .operation import Forward, binary, unary
+from .tensor import Array
+
+
+@binary("add")
+def add(left: Array, right: Array) -> Forward:
+    """left + right, broadcast. Raises IncompatibleBroadcast."""
+    require_broadcast(left.shape, right.shape)
+
+    def vjp(g: Array) -> tuple[Array, Array]:
+        return unbroadcast(g, left.shape), unbroadcast(g, right.shape)
+
+    return left + right, vjp
+
+
+@binary("mul")
+def mul(left: Array, right: Array) -> Forward:
+    """left * right, broadcast. Raises IncompatibleBroadcast."""
+    require_broadcast(left.shape, right.shape)
+
+    def vjp(g: Array) -> tuple[Array, Array]:
+        return unbroadcast(g * right, left.shape), unbroadcast(g * left, right.shape)
+
+    return left * right, vjp
+
+
+@unary("exp")
+def exp(x: Array) -> Forward:
+    """e^x."""
+    y = exp_(x)
+    return y, lambda g: (g * y,)
+
+
+@unary("log")
+def log(x: Array) -> Forward:
+    """Natural logarithm."""
+    return log_(x), lambda g: (g / x,)
+
+
+@unary("tanh")
+def tanh(x: Array) -> Forward:
+    """Hyperbolic tangent."""
+    y = tanh_(x)
+    return y, lambda g: (g * (1.0 - y * y),)
+
+
+@unary("relu")
+def relu(x: Array) -> Forward:
+    """max(x, 0), with derivative 0 at 0."""
+    positive = x > 0.0
+    return np.where(positive, x, 0.0), lambda g: (np.where(positive, g, 0.0),)
+
+
+@unary("silu")
+def silu(x: Array) -> Forward:
+    """x * sigmoid(x). Source: Elfwing et al. 2017 (arXiv:1702.03118); Swish with beta = 1."""
+    s = stable_sigmoid(x)
+    return x * s, lambda g: (g * (s * (1.0 + x * (1.0 - s))),)
+
+
+def stable_sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x) where x >= 0 and e^x / (1 + e^x) below: the exponential never overflows."""
+    positive = x >= 0.0
+    e = exp_(np.where(positive, -x, x))
+    return np.where(positive, 1.0, e) / (1.0 + e)
+
+
+def require_broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of both. Raises IncompatibleBroadcast for the leftmost axis that clashes."""
+    rank = max(len(left), len(right))
+    padded = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
+    shape = []
+    for axis, (a, b) in enumerate(zip(*padded, strict=True)):
+        if a != b and 1 not in (a, b):
+            raise IncompatibleBroadcast(axis=axis, left=a, right=b)
+        shape.append(b if a == 1 else a)
+    return tuple(shape)

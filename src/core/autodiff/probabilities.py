@@ -1,0 +1,108 @@
+"""Stable softmax statistics and the operations that stand on them.
+
+For logits x of one group, m = max(x) and tail = the sum of e^(x_c - m) over every class but the
+first maximum, whose term is exactly 1. Then softmax(x) = e^(x - m) / (1 + tail) and
+log softmax(x) = (x - m) - log1p(tail), without overflow and without losing a small tail.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import (
+    ClassAxisOutOfBounds,
+    EmptyTargets,
+    NoClasses,
+    TargetCount,
+    TargetOutOfBounds,
+)
+from ..numerics import exp, log1p, sum_axis
+from .operation import Forward, unary
+from .tensor import Array
+
+
+class _Groups(NamedTuple):
+    """Statistics of logits with the class axis first, shape (classes, ...)."""
+
+    maximum: Array  # (...)
+    shifted: Array  # (classes, ...), x - m
+    log_sum: Array  # (...), log of the sum of e^(x - m)
+    probabilities: Array  # (classes, ...)
+
+
+def _normalise(logits: Array) -> _Groups:
+    first = np.argmax(logits, axis=0)[None]
+    maximum = np.take_along_axis(logits, first, axis=0)[0]
+    shifted = logits - maximum
+    exponentials = exp(shifted)
+    others = exponentials.copy()
+    np.put_along_axis(others, first, 0.0, axis=0)
+    tail = sum_axis(others, 0)
+    return _Groups(maximum, shifted, log1p(tail), exponentials / (1.0 + tail) + 0.0)
+
+
+@unary("log_softmax")
+def log_softmax(x: Array, *, axis: int) -> Forward:
+    """x - log(sum of e^x) over `axis`; never -0.0. Raises ClassAxisOutOfBounds, NoClasses."""
+    _require_classes(x, axis)
+    groups = _normalise(np.moveaxis(x, axis, 0))
+    p = np.moveaxis(groups.probabilities, 0, axis)
+
+    def vjp(g: Array) -> tuple[Array]:
+        return (g - p * np.expand_dims(sum_axis(g, axis), axis),)
+
+    return np.moveaxis(groups.shifted - groups.log_sum + 0.0, 0, axis), vjp
+
+
+@unary("indexed_mean_nll")
+def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int]) -> Forward:
+    """Mean over groups of -log softmax(x)[target]; scalar, in nats; never -0.0.
+
+    A group is one row-major coordinate of the axes other than `axis`. Raises
+    ClassAxisOutOfBounds, NoClasses, TargetCount, EmptyTargets, TargetOutOfBounds, in this order.
+    """
+    _require_classes(x, axis)
+    classes_first = np.moveaxis(x, axis, 0)
+    logits = classes_first.reshape(x.shape[axis], -1 if x.size else 0)
+    _require_targets(logits.shape, targets)
+    groups = _normalise(logits)
+    count = float(len(targets))
+    target, group = np.asarray(targets, dtype=np.intp), np.arange(len(targets))
+
+    def vjp(g: Array) -> tuple[Array]:
+        difference = groups.probabilities.copy()
+        difference[target, group] -= 1.0
+        scaled = difference * (g / count) + 0.0
+        return (np.moveaxis(scaled.reshape(classes_first.shape), 0, axis),)
+
+    return _mean_loss(groups, logits[target, group], count), vjp
+
+
+def _mean_loss(groups: _Groups, chosen: Array, count: float) -> Array:
+    """The mean of (m - x[target]) + log_sum, scaled term by term only where a sum overflows."""
+    gap = groups.maximum - chosen
+    loss = gap + groups.log_sum
+    total = sum_axis(loss, 0)
+    if np.isfinite(loss).all() and np.isfinite(total):
+        return np.asarray(total / count + 0.0)
+    scaled_gap = np.where(np.isfinite(gap), gap / count, groups.maximum / count - chosen / count)
+    return np.asarray(sum_axis(scaled_gap + groups.log_sum / count, 0) + 0.0)
+
+
+def _require_classes(x: Array, axis: int) -> None:
+    if not 0 <= axis < x.ndim:
+        raise ClassAxisOutOfBounds(axis=axis, rank=x.ndim)
+    if x.shape[axis] == 0:
+        raise NoClasses(axis=axis)
+
+
+def _require_targets(shape: tuple[int, int], targets: Sequence[int]) -> None:
+    classes, groups = shape
+    if len(targets) != groups:
+        raise TargetCount(expected=groups, actual=len(targets))
+    if not targets:
+        raise EmptyTargets()
+    for group, target in enumerate(targets):
+        if not 0 <= target < classes:
+            raise TargetOutOfBounds(group=group, target=target, classes=classes)

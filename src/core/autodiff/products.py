@@ -1,0 +1,37 @@
+"""The matrix product."""
+
+from ..errors import MatmulBatchMismatch, MatmulInnerMismatch, MatmulRank
+from ..numerics import matmul as matmul_
+from ..numerics import unbroadcast
+from .operation import Forward, binary
+from .tensor import Array
+
+
+@binary("matmul")
+def matmul(left: Array, right: Array) -> Forward:
+    """(..., n, k) times (..., k, m) -> (..., n, m), batch axes broadcast.
+
+    A broadcast operand's adjoint is computed for the whole batch and added up over it afterwards.
+    Raises MatmulRank, MatmulInnerMismatch, MatmulBatchMismatch, in this order.
+    """
+    _require_shapes(left.shape, right.shape)
+
+    def vjp(g: Array) -> tuple[Array, Array]:
+        to_left = matmul_(g, right.swapaxes(-1, -2))
+        to_right = matmul_(left.swapaxes(-1, -2), g)
+        return unbroadcast(to_left, left.shape), unbroadcast(to_right, right.shape)
+
+    return matmul_(left, right), vjp
+
+
+def _require_shapes(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    for side, shape in (("left", left), ("right", right)):
+        if len(shape) < 2:
+            raise MatmulRank(side=side, rank=len(shape))
+    if left[-1] != right[-2]:
+        raise MatmulInnerMismatch(left=left[-1], right=right[-2])
+    rank = max(len(left), len(right)) - 2
+    batches = ((1,) * (rank + 2 - len(shape)) + shape[:-2] for shape in (left, right))
+    for axis, (a, b) in enumerate(zip(*batches, strict=True)):
+        if a != b and 1 not in (a, b):
+            raise MatmulBatchMismatch(axis=axis, left=a, right=b)

@@ -1,0 +1,39 @@
+"""Sums and means over one axis."""
+
+import numpy as np
+
+from ..errors import EmptyMeanAxis, ReductionAxisOutOfBounds
+from ..numerics import sum_axis as sum_axis_
+from .operation import Forward, unary
+from .tensor import Array
+
+
+@unary("sum")
+def sum_axis(x: Array, *, axis: int, keep: bool = False) -> Forward:
+    """Sum over `axis`, kept with extent 1 if asked. Raises ReductionAxisOutOfBounds."""
+    _require_axis(x, axis)
+    return _reduce(x, axis, keep=keep, divisor=1)
+
+
+@unary("mean")
+def mean_axis(x: Array, *, axis: int, keep: bool = False) -> Forward:
+    """Mean over `axis`. Raises ReductionAxisOutOfBounds, then EmptyMeanAxis."""
+    _require_axis(x, axis)
+    if x.shape[axis] == 0:
+        raise EmptyMeanAxis(axis=axis)
+    return _reduce(x, axis, keep=keep, divisor=x.shape[axis])
+
+
+def _require_axis(x: Array, axis: int) -> None:
+    if not 0 <= axis < x.ndim:
+        raise ReductionAxisOutOfBounds(axis=axis, rank=x.ndim)
+
+
+def _reduce(x: Array, axis: int, *, keep: bool, divisor: int) -> Forward:
+    total = sum_axis_(x, axis) / float(divisor)
+
+    def vjp(g: Array) -> tuple[Array]:
+        spread = g if keep else np.expand_dims(g, axis)
+        return (np.broadcast_to(spread, x.shape) / float(divisor),)
+
+    return np.expand_dims(total, axis) if keep else total, vjp

@@ -1,0 +1,1 @@
+"""Layers, their named parameters and the generator that initialises them."""

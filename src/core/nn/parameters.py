@@ -1,0 +1,104 @@
+"""Named parameters and their initial values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..autodiff.tensor import Array, Tensor, parameter
+from .errors import (
+    DuplicateName,
+    EmptyName,
+    EmptyNameSegment,
+    FanSumOverflow,
+    InitializationMemory,
+    InvalidNameByte,
+    MatrixTooLarge,
+    ZeroFan,
+)
+from .splitmix64 import SplitMix64
+
+_WORD = 1 << 64
+
+
+class NamedParameter(NamedTuple):
+    """A trainable leaf and the dotted name by which it is reported."""
+
+    name: str
+    tensor: Tensor
+
+
+def named_parameter(name: str, values: ArrayLike) -> NamedParameter:
+    """A parameter with these values. Raises an InitializationError, then NonFiniteLeaf."""
+    require_name(name)
+    return NamedParameter(name, parameter(values))
+
+
+def xavier_uniform(name: str, fan_in: int, fan_out: int, rng: SplitMix64) -> NamedParameter:
+    """A (fan_in, fan_out) weight, uniform in [-limit, limit) with limit = sqrt(6/(in + out)).
+
+    Drawn row by row. A refusal leaves `rng` where it was: raises an InitializationError.
+    Source: Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward
+    neural networks, eq. 16.
+    """
+    require_name(name)
+    with rng.trial() as trial:
+        return named_parameter(name, xavier_values(fan_in, fan_out, trial))
+
+
+def xavier_values(fan_in: int, fan_out: int, rng: SplitMix64) -> Array:
+    """The values of `xavier_uniform`, without a name."""
+    _require_fans(fan_in, fan_out)
+    limit = np.sqrt(6.0 / float(fan_in + fan_out))
+    try:
+        draws = rng.uniform(fan_in * fan_out)
+        values: Array = limit * (2.0 * draws - 1.0)
+    except (MemoryError, ValueError) as error:  # numpy says ValueError beyond its index range
+        raise InitializationMemory(count=fan_in * fan_out) from error
+    return values.reshape(fan_in, fan_out)
+
+
+def _require_fans(fan_in: int, fan_out: int) -> None:
+    if fan_in == 0:
+        raise ZeroFan(fan="fan-in")
+    if fan_out == 0:
+        raise ZeroFan(fan="fan-out")
+    if fan_in + fan_out >= _WORD:
+        raise FanSumOverflow(fan_in=fan_in, fan_out=fan_out)
+    if fan_in * fan_out >= _WORD:
+        raise MatrixTooLarge(fan_in=fan_in, fan_out=fan_out)
+
+
+def require_name(name: str) -> None:
+    """Refuse a name that is not made of dot-separated segments of a-z, 0-9 and underscore.
+
+    Bytes of the UTF-8 text are read from the left; the first problem is the one raised.
+    """
+    text = name.encode()
+    if not text:
+        raise EmptyName
+    segment_is_empty = True
+    for index, byte in enumerate(text):
+        if byte == ord("."):
+            if segment_is_empty:
+                raise EmptyNameSegment(byte=index)
+            segment_is_empty = True
+        elif re.match(rb"[a-z0-9_]", bytes([byte])):
+            segment_is_empty = False
+        else:
+            raise InvalidNameByte(byte=index, found=f"0x{byte:02x}")
+    if segment_is_empty:
+        raise EmptyNameSegment(byte=len(text))
+
+
+def require_unique(parameters: Sequence[NamedParameter]) -> tuple[NamedParameter, ...]:
+    """The same parameters in the same order. Raises DuplicateName for the first repetition."""
+    first_at: dict[str, int] = {}
+    for index, (name, _) in enumerate(parameters):
+        if first_at.setdefault(name, index) != index:
+            raise DuplicateName(name=name, first=first_at[name], repeated=index)
+    return tuple(parameters)

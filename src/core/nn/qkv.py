@@ -1,0 +1,110 @@
+"""Query, key and value projections of one sequence.
+
+Source: Vaswani et al. 2017, Attention Is All You Need, section 3.2 (arXiv:1706.03762).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..autodiff import Tensor
+from ..errors import attributed
+from .errors import QKVHeadWidths, QKVInputRank, QKVInputWidth, QKVModelWidths, QKVProjection
+from .linear import Linear
+from .parameters import NamedParameter, require_unique
+from .splitmix64 import SplitMix64
+
+ROLES = ("query", "key", "value")
+
+
+class QKVPass(NamedTuple):
+    """One forward pass, each (batch, tokens, head_width)."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class QKV:
+    """Three independent projections without bias, each (model_width, head_width).
+
+    Raises QKVModelWidths, QKVHeadWidths or DuplicateName.
+    """
+
+    query: Linear
+    key: Linear
+    value: Linear
+
+    def __post_init__(self) -> None:
+        model = {role: linear.input_width for role, linear in self.projections.items()}
+        if len({*model.values()}) != 1:
+            raise QKVModelWidths(**model)
+        head = {role: linear.output_width for role, linear in self.projections.items()}
+        if len({*head.values()}) != 1:
+            raise QKVHeadWidths(**head)
+        require_unique(self.parameters)
+
+    @classmethod
+    def from_weights(cls, query: NamedParameter, key: NamedParameter, value: NamedParameter) -> QKV:
+        """Wrap three weights; a refusal names the projection. Raises QKVProjection too."""
+        projections = []
+        for role, weight in zip(ROLES, (query, key, value), strict=True):
+            with attributed(QKVProjection, projection=role):
+                projections.append(Linear(weight))
+        return cls(*projections)
+
+    @classmethod
+    def initialize(cls, prefix: str, model_width: int, head_width: int, rng: SplitMix64) -> QKV:
+        """Xavier-uniform query, key and value, drawn in this order, or `rng` left where it was."""
+        with rng.trial() as trial:
+            projections = []
+            for role in ROLES:
+                with attributed(QKVProjection, projection=role):
+                    projections.append(
+                        Linear.initialize(
+                            f"{prefix}.{role}", model_width, head_width, bias=False, rng=trial
+                        )
+                    )
+            return cls(*projections)
+
+    @property
+    def projections(self) -> dict[str, Linear]:
+        """The three projections by role."""
+        return {"query": self.query, "key": self.key, "value": self.value}
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]:
+        """The parameters of query, key and value, in this order."""
+        return (*self.query.parameters, *self.key.parameters, *self.value.parameters)
+
+    @property
+    def model_width(self) -> int:
+        """Features read."""
+        return self.query.input_width
+
+    @property
+    def head_width(self) -> int:
+        """Features written by each projection."""
+        return self.query.output_width
+
+    @property
+    def parameter_count(self) -> int:
+        """Scalars in all parameters."""
+        return sum(linear.parameter_count for linear in self.projections.values())
+
+    def __call__(self, x: Tensor) -> QKVPass:
+        """(batch, tokens, model_width) -> three times (batch, tokens, head_width).
+
+        Raises QKVInputRank, QKVInputWidth.
+        """
+        if len(x.shape) != 3:
+            raise QKVInputRank(rank=len(x.shape))
+        if x.shape[-1] != self.model_width:
+            raise QKVInputWidth(expected=self.model_width, actual=x.shape[-1])
+        outputs = []
+        for role, linear in self.projections.items():
+            with attributed(QKVProjection, projection=role):
+                outputs.append(linear(x))
+        return QKVPass(*outputs)

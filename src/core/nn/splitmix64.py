@@ -1,0 +1,46 @@
+"""SplitMix64, the project's only source of randomness.
+
+Source: Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MASK = (1 << 64) - 1
+_INCREMENT = 0x9E3779B97F4A7C15
+
+
+@dataclass
+class SplitMix64:
+    """A 64-bit state; the seed is the state."""
+
+    state: int
+
+    def __post_init__(self) -> None:
+        self.state &= _MASK
+
+    def draw(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` 64-bit words."""
+        steps = np.arange(1, count + 1, dtype=np.uint64)
+        z = steps * np.uint64(_INCREMENT) + np.uint64(self.state)  # arrays wrap modulo 2^64
+        self.state = (self.state + count * _INCREMENT) & _MASK
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+    def uniform(self, count: int) -> NDArray[np.float64]:
+        """The next `count` reals in [0, 1): the top 53 bits of each word, exactly."""
+        return (self.draw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    @contextmanager
+    def trial(self) -> Iterator[SplitMix64]:
+        """A copy to draw from; this generator follows it only if the block ends well."""
+        copy = SplitMix64(self.state)
+        yield copy
+        self.state = copy.state

@@ -1,0 +1,108 @@
+"""The SwiGLU feed-forward block.
+
+Source: Shazeer 2020, GLU Variants Improve Transformer, eq. 6 (arXiv:2002.05202), without biases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..autodiff import Tensor, mul, silu
+from ..errors import attributed
+from .errors import (
+    SwiGLUDownWidth,
+    SwiGLUHiddenWidths,
+    SwiGLUInputWidths,
+    SwiGLUOperation,
+    SwiGLUProjection,
+)
+from .linear import Linear
+from .parameters import NamedParameter, require_unique
+from .splitmix64 import SplitMix64
+
+
+class SwiGLUPass(NamedTuple):
+    """One forward pass, every intermediate by its name; shapes (..., hidden) but for `output`."""
+
+    gate_pre: Tensor
+    gate_silu: Tensor
+    up: Tensor
+    gated: Tensor
+    output: Tensor  # (..., output_width)
+
+
+@dataclass(frozen=True, eq=False)
+class SwiGLU:
+    """(silu(x W_gate) * (x W_up)) W_down, the same at every position.
+
+    Raises SwiGLUInputWidths, SwiGLUHiddenWidths, SwiGLUDownWidth or DuplicateName.
+    """
+
+    gate: Linear  # (model_width, hidden_width)
+    up: Linear  # (model_width, hidden_width)
+    down: Linear  # (hidden_width, output_width)
+
+    def __post_init__(self) -> None:
+        gate, up, down = self.gate, self.up, self.down
+        if gate.input_width != up.input_width:
+            raise SwiGLUInputWidths(gate=gate.input_width, up=up.input_width)
+        if gate.output_width != up.output_width:
+            raise SwiGLUHiddenWidths(gate=gate.output_width, up=up.output_width)
+        if down.input_width != gate.output_width:
+            raise SwiGLUDownWidth(hidden=gate.output_width, down=down.input_width)
+        require_unique(self.parameters)
+
+    @classmethod
+    def from_weights(cls, gate: NamedParameter, up: NamedParameter, down: NamedParameter) -> SwiGLU:
+        """Wrap three weights; a refusal names the projection. Raises SwiGLUProjection too."""
+        projections = []
+        for name, weight in (("gate", gate), ("up", up), ("down", down)):
+            with attributed(SwiGLUProjection, projection=name):
+                projections.append(Linear(weight))
+        return cls(*projections)
+
+    @classmethod
+    def initialize(
+        cls, prefix: str, model_width: int, hidden_width: int, output_width: int, rng: SplitMix64
+    ) -> SwiGLU:
+        """Xavier-uniform gate, up and down, drawn in this order, or `rng` left where it was."""
+        widths = {
+            "gate": (model_width, hidden_width),
+            "up": (model_width, hidden_width),
+            "down": (hidden_width, output_width),
+        }
+        with rng.trial() as trial:
+            projections = []
+            for name, (fan_in, fan_out) in widths.items():
+                with attributed(SwiGLUProjection, projection=name):
+                    projections.append(
+                        Linear.initialize(
+                            f"{prefix}.{name}", fan_in, fan_out, bias=False, rng=trial
+                        )
+                    )
+            return cls(*projections)
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]:
+        """The parameters of gate, up and down, in this order."""
+        return (*self.gate.parameters, *self.up.parameters, *self.down.parameters)
+
+    @property
+    def parameter_count(self) -> int:
+        """Scalars in all parameters."""
+        return sum(linear.parameter_count for linear in (self.gate, self.up, self.down))
+
+    def __call__(self, x: Tensor) -> SwiGLUPass:
+        """(..., model_width) -> (..., output_width). Raises SwiGLUProjection, SwiGLUOperation."""
+        with attributed(SwiGLUProjection, projection="gate"):
+            gate_pre = self.gate(x)
+        with attributed(SwiGLUOperation, operation="SiLU gate"):
+            gate_silu = silu(gate_pre)
+        with attributed(SwiGLUProjection, projection="up"):
+            up = self.up(x)
+        with attributed(SwiGLUOperation, operation="elementwise gate"):
+            gated = mul(gate_silu, up)
+        with attributed(SwiGLUProjection, projection="down"):
+            output = self.down(gated)
+        return SwiGLUPass(gate_pre, gate_silu, up, gated, output)

@@ -1,0 +1,71 @@
+"""Sums and matrix products in one stated order.
+
+Every sum starts at +0.0 and takes its terms one at a time, each product and each addition rounded
+on its own. So no result depends on a BLAS, on vector width or on memory layout; as a side effect
+no sum is ever -0.0. Arithmetic is vectorised over the results, never over the terms of one sum.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["matmul", "scatter_add_rows", "sum_axis", "unbroadcast"]
+
+Array = NDArray[np.float64]
+
+
+def _sum_first_axis(terms: Array) -> Array:
+    """((0 + terms[0]) + terms[1]) + ...; shape (n, ...) -> (...)."""
+    count = terms.shape[0]
+    if count > 64 and terms.size < 64 * count:
+        # Few long sums: `accumulate` stores every partial sum, so it has to add in order.
+        return np.add.accumulate(terms, axis=0)[-1] + 0.0
+    total = np.zeros(terms.shape[1:])
+    for term in terms:
+        np.add(total, term, out=total)
+    return total
+
+
+def sum_axis(x: Array, axis: int) -> Array:
+    """Sum over one axis in index order; an empty axis gives +0.0."""
+    return _sum_first_axis(np.moveaxis(x, axis, 0))
+
+
+def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """Add up the elements of `x` that broadcasting made of one element of `shape`.
+
+    Each result takes its terms in the row-major order of `x`, over all reduced axes in one run:
+    reducing axis by axis would round differently.
+    """
+    missing = x.ndim - len(shape)
+    reduced = [
+        axis
+        for axis, extent in enumerate(x.shape)
+        if axis < missing or (shape[axis - missing] == 1 and extent != 1)
+    ]
+    kept = [axis for axis in range(x.ndim) if axis not in reduced]
+    count = math.prod(x.shape[axis] for axis in reduced)
+    terms = x.transpose(reduced + kept).reshape(count, *(x.shape[axis] for axis in kept))
+    return _sum_first_axis(terms).reshape(shape)
+
+
+def scatter_add_rows(rows: Array, ids: NDArray[np.intp], count: int) -> Array:
+    """A (count, width) table with row `ids[p]` receiving `rows[p]`, for p in order."""
+    table = np.zeros((count, rows.shape[-1]))
+    np.add.at(table, ids, rows)  # unbuffered: one row after the other, repeated ids included
+    return table
+
+
+def matmul(left: Array, right: Array) -> Array:
+    """(..., n, k) times (..., k, m) -> (..., n, m), batch axes broadcast.
+
+    Each cell starts at +0.0 and adds left[n, 0] * right[0, m], then left[n, 1] * right[1, m], ...
+    """
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    out = np.zeros((*batch, left.shape[-2], right.shape[-1]))
+    product = np.empty_like(out)
+    for k in range(left.shape[-1]):
+        np.multiply(left[..., :, k, None], right[..., k, None, :], out=product)
+        np.add(out, product, out=out)
+    return out

@@ -1,0 +1,24 @@
+"""The marks around a record's words and numbers."""
+
+from typing import NamedTuple
+
+
+class Style(NamedTuple):
+    """How kinds, keys and values are spelled; the defaults are the canonical style."""
+
+    separator: str = " "  # between the fields of a record
+    joiner: str = "-"  # between the words of a kind or key
+    digits: int = 12  # after the point of a real
+    brackets: tuple[str, str] = ("", "")  # around a list of reals
+    shape_brackets: tuple[str, str] = ("", "")
+    shape_joiner: str = "x"  # between extents
+    quoted: bool = True  # text that holds a space is a JSON string
+    framed: bool = True  # between TRACE name-vN BEGIN and END
+
+    def spelled(self, words: str) -> str:
+        """A kebab-case kind or key in this style."""
+        return words.replace("-", self.joiner)
+
+
+CANONICAL = Style()
+BARS = Style("|", "_", 6, ("[", "]"), ("[", "]"), ",", quoted=False, framed=False)

@@ -1,0 +1,85 @@
+"""A trace: a name, a version, and the generator whose yields are the lines."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, Generic, TypeVar, get_args
+
+from .records import Record
+from .style import CANONICAL, Style
+
+F = TypeVar("F")
+Line = str | Iterable[str]
+"""One line of a learner report: its text, whole or in pieces."""
+
+
+class Trace(Generic[F]):
+    """The records and the learner report of one computation on a fixture of type `F`."""
+
+    def __init__(
+        self, name: str, fixture: type[F], rust: Style, records: Callable[[F], Iterator[Record]]
+    ) -> None:
+        self.name = name
+        self.fixture = fixture
+        self.rust = rust
+        self.records = records
+        self._report: Callable[[F], Iterator[Line]] | None = None
+
+    def report(self, lines: Callable[[F], Iterator[Line]]) -> Callable[[F], Iterator[Line]]:
+        """Decorate the generator of the learner report's lines."""
+        self._report = lines
+        return lines
+
+    @property
+    def schema(self) -> tuple[type[Record], ...]:
+        """The record classes of the generator's return annotation, in order."""
+        (yielded,) = get_args(self.records.__annotations__["return"])
+        return get_args(yielded) or (yielded,)
+
+    def text(self, fixture: F, style: Style = CANONICAL) -> Iterator[str]:
+        """The trace in pieces. Nothing comes out before everything is computed."""
+        records = _started(self.records(fixture))
+        if style.framed:
+            yield f"TRACE {self.name} BEGIN\n"
+        for record in records:
+            yield from record.text(style)
+            yield "\n"
+        if style.framed:
+            yield f"TRACE {self.name} END\n"
+
+    def json_lines(self, fixture: F) -> Iterator[str]:
+        """The same records as JSON Lines in pieces, framed by two records called TRACE."""
+        records = _started(self.records(fixture))
+        yield f'{{"record":"TRACE","name":"{self.name}","event":"begin"}}\n'
+        for record in records:
+            yield from record.json()
+            yield "\n"
+        yield f'{{"record":"TRACE","name":"{self.name}","event":"end"}}\n'
+
+    def learner_report(self, fixture: F) -> Iterator[str]:
+        """The learner report in pieces."""
+        if self._report is None:
+            raise TypeError(f"{self.name} declares no learner report")
+        for line in _started(self._report(fixture)):
+            yield from (line,) if isinstance(line, str) else line
+            yield "\n"
+
+
+def trace(
+    name: str, *, version: int, fixture: type[F], rust: Style = CANONICAL
+) -> Callable[[Callable[[F], Iterator[Any]]], Trace[F]]:
+    """Turn a generator of records into the module's trace.
+
+    The generator computes everything before its first yield, so that a refused computation prints
+    nothing. `version` rises when a record or a field is added, removed, renamed or reordered,
+    never for a value. `rust` is the style of the original demo's trace.
+    """
+    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records)
+
+
+T = TypeVar("T")
+
+
+def _started(items: Iterator[T]) -> Iterator[T]:
+    """The same items; what is computed before the first of them is computed now."""
+    first = next(items)
+    return chain((first,), items)

@@ -1,0 +1,79 @@
+"""Experiments that several traces make, each answering yes or no."""
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import numpy as np
+
+from ..core.autodiff import Array, Tensor, constant
+from ..core.errors import CoreError
+from ..core.nn.parameters import NamedParameter
+from ..report.learner import shape_list
+
+
+class Layer(Protocol):
+    """Anything with named parameters."""
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]: ...
+
+
+def refused(call: Callable[[], object], error: CoreError) -> bool:
+    """Whether `call` raises exactly `error`, facts included."""
+    return refusal(call) == error
+
+
+def refusal(call: Callable[[], object]) -> CoreError | None:
+    """What `call` raises, if it is one of core's errors."""
+    try:
+        call()
+    except CoreError as raised:
+        return raised
+    return None
+
+
+def equal(left: Array, right: Array) -> bool:
+    """Same shape and equal values; -0.0 equals 0.0."""
+    return left.shape == right.shape and bool(np.all(left == right))
+
+
+def same_bits(left: Array, right: Array) -> bool:
+    """Same shape and the same 64 bits in every value."""
+    return left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+def equal_parameters(left: Layer, right: Layer) -> bool:
+    """Whether two layers' parameters have equal values."""
+    pairs = zip(left.parameters, right.parameters, strict=True)
+    return all(equal(a.tensor.value, b.tensor.value) for a, b in pairs)
+
+
+def clone_shares(layer: Layer) -> Iterable[bool]:
+    """For each parameter, whether a copy of the layer holds the very same leaf."""
+    clone = copy.copy(layer)
+    pairs = zip(layer.parameters, clone.parameters, strict=True)
+    return [a.tensor is b.tensor for a, b in pairs]
+
+
+def positions(array: Array) -> Array:
+    """(..., width) as (positions, width), row-major over the leading axes."""
+    return array.reshape(-1, array.shape[-1])
+
+
+def rank_variants(forward: Callable[[Tensor], Tensor], x: Array) -> str:
+    """The shapes for one position, for all positions in a row, and for `x` in a batch."""
+    rows = positions(x)
+    row = rows[0] if len(rows) else np.zeros(x.shape[-1])
+    batch = x if x.ndim > 2 else rows[None]
+    return "rank variants: " + " ".join(
+        f"{shape_list(part.shape)}->{shape_list(forward(constant(part)).shape)}"
+        for part in (row, rows, batch)
+    )
+
+
+def gradient(parameter: Tensor) -> Array:
+    """The gradient that a parameter stores."""
+    if parameter.gradient is None:
+        raise TypeError(f"{parameter} stores no gradient")
+    return parameter.gradient

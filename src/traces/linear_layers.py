@@ -1,0 +1,336 @@
+"""Chapter 19: one affine projection, both ways
+
+One weight and one bias are applied at every position. Each output cell is a sum of products over
+the input features; on the way back the weight and the bias gather the contributions of every
+position, while each position's input gradient stays its own. The default weights are small, so each
+product can be checked by eye.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.autodiff import Array, Tensor, backward, constant, parameter
+from ..core.nn.errors import LinearBiasWidth, LinearInputRank, LinearInputWidth
+from ..core.nn.linear import Linear
+from ..core.nn.parameters import named_parameter
+from ..core.nn.splitmix64 import SplitMix64
+from ..fixtures.fixture import Fixture, prefix, reals, word
+from ..report.learner import flag, flags, plain, tensor_line
+from ..report.records import Record, field
+from ..report.trace import Line, trace
+from ..report.values import Flag, Int, Ints, Products, Real, Reals, Shape, Word, shape_text
+from ._probes import (
+    clone_shares,
+    equal,
+    equal_parameters,
+    gradient,
+    positions,
+    rank_variants,
+    refused,
+    same_bits,
+)
+
+
+class LinearFixture(Fixture):
+    """An affine projection, its input, and the adjoint that comes back to its output."""
+
+    name: str = word("known-affine-projection", "What the trace calls these numbers")
+    parameter_prefix: str = prefix("token_projection", "What the parameters' names begin with")
+    input: Array = reals([[[1, 2], [-1, 3]]], "... in", "x, one row a position")
+    weight: Array = reals([[1, 0, -1], [2, 0.5, 1]], "in out", "W")
+    bias: Array | None = reals([0.5, -0.5, 1], "out", 'b, or "none"', optional=True)
+    upstream: Array = reals(
+        [[[1, 0, -1], [0.5, 2, 1]]], "... out", "dL/dy, the seed of the way back"
+    )
+
+
+class Computation(NamedTuple):
+    """The layer forward and backward, and its weight alone on the same input."""
+
+    layer: Linear
+    x: Tensor
+    y: Tensor
+    bias_free: Linear
+    bias_free_output: Array
+
+
+def compute(fixture: LinearFixture) -> Computation:
+    layer, bias_free = build(fixture, fixture.bias), build(fixture, None)
+    x = parameter(fixture.input)
+    y = layer(x)
+    backward(y, fixture.upstream)
+    return Computation(layer, x, y, bias_free, bias_free(constant(fixture.input)).value)
+
+
+def build(fixture: LinearFixture, bias: Array | None) -> Linear:
+    weight = named_parameter(f"{fixture.parameter_prefix}.weight", fixture.weight)
+    if bias is None:
+        return Linear(weight)
+    return Linear(weight, named_parameter(f"{fixture.parameter_prefix}.bias", bias))
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes of everything."""
+
+    name: Word = field("what these numbers are called")
+    parameter_prefix: Word = field("what the parameters' names begin with")
+    input_width: Int = field("features of a position")
+    output_width: Int = field("features of a result")
+    bias: Flag = field("whether there is one")
+    parameter_count: Int = field("scalars in the weight and the bias")
+    input_shape: Shape = field("leading axes x input-width")
+    output_shape: Shape = field("leading axes x output-width")
+    upstream_shape: Shape = field("the shape of dL/dy")
+
+
+class Input(Record):
+    """All of x."""
+
+    values: Reals = field("row-major")
+
+
+class WeightRow(Record):
+    """What one input feature gives to every output feature."""
+
+    input_feature: Int = field("0-based", aligns=True)
+    values: Reals = field("W[input-feature], output-width values")
+
+
+class Bias(Record):
+    """All of b."""
+
+    values: Reals | None = field("output-width values")
+
+
+class Cell(Record):
+    """One output coordinate at one position."""
+
+    position: Int = field("0-based, row-major over the leading axes", aligns=True)
+    coordinate: Ints = field("the position on each leading axis")
+    output_feature: Int = field("0-based", aligns=True)
+    input: Reals = field("x at this position, input-width values")
+    products: Products = field("x * W[:, output-feature], in the order in which they are added")
+    weighted_sum: Real = field("result - bias")
+    bias: Real | None = field("b[output-feature]")
+    result: Real = field("y at this position, the sum of the products, then + bias")
+
+
+class PositionGradient(Record):
+    """The adjoints at one position."""
+
+    position: Int = field("0-based, row-major over the leading axes", aligns=True)
+    coordinate: Ints = field("the position on each leading axis")
+    upstream: Reals = field("dL/dy, output-width values")
+    input_gradient: Reals = field("dL/dx = upstream W^T, input-width values")
+
+
+class WeightGradient(Record):
+    """The gradient of the weight, added up over all positions."""
+
+    shape: Shape = field("input-width x output-width")
+    values: Reals = field("dL/dW = sum over positions of x^T upstream, row-major")
+
+
+class BiasGradient(Record):
+    """The gradient of the bias, added up over all positions."""
+
+    shape: Shape | None = field("output-width")
+    values: Reals | None = field("dL/db = sum over positions of upstream")
+
+
+class Policy(Record):
+    """The same projection with and without a bias."""
+
+    affine_parameters: Int = field("scalars with the bias")
+    bias_free_parameters: Int = field("scalars without it")
+    bias_free_output: Reals = field("x W, row-major")
+
+
+class Axes(Record):
+    """What the projection does to the axes of its input."""
+
+    input_leading: Shape = field("x's axes but the last")
+    output_leading: Shape = field("y's axes but the last")
+    preserved: Flag = field("whether these are the same")
+    mixed_axis: Word = field(
+        "`feature`, or `position` if replacing one position changed the output of another"
+    )
+
+
+@trace("linear-layers", version=1, fixture=LinearFixture)
+def linear_trace(
+    fixture: LinearFixture,
+) -> Iterator[
+    FixtureRecord
+    | Input
+    | WeightRow
+    | Bias
+    | Cell
+    | PositionGradient
+    | WeightGradient
+    | BiasGradient
+    | Policy
+    | Axes
+]:
+    layer, x, y, bias_free, bias_free_output = compute(fixture)
+    mixed_axis = "position" if mixes_positions(layer, x, y) else "feature"
+    weight, bias = layer.weight.tensor, layer.bias.tensor if layer.bias else None
+    yield FixtureRecord(
+        name=fixture.name,
+        parameter_prefix=fixture.parameter_prefix,
+        input_width=layer.input_width,
+        output_width=layer.output_width,
+        bias=bias is not None,
+        parameter_count=layer.parameter_count,
+        input_shape=x.shape,
+        output_shape=y.shape,
+        upstream_shape=fixture.upstream.shape,
+    )
+    yield Input(values=x.value)
+    for feature, row in enumerate(weight.value):
+        yield WeightRow(input_feature=feature, values=row)
+    yield Bias(values=bias.value if bias else None)
+    for position, coordinate in enumerate(np.ndindex(x.shape[:-1])):
+        yield from cells(layer, position, coordinate, x.value[coordinate], y.value[coordinate])
+        yield PositionGradient(
+            position=position,
+            coordinate=coordinate,
+            upstream=fixture.upstream[coordinate],
+            input_gradient=gradient(x)[coordinate],
+        )
+    yield WeightGradient(shape=weight.shape, values=gradient(weight))
+    yield BiasGradient(shape=bias.shape if bias else None, values=gradient(bias) if bias else None)
+    yield Policy(
+        affine_parameters=affine_parameter_count(bias_free),
+        bias_free_parameters=bias_free.parameter_count,
+        bias_free_output=bias_free_output,
+    )
+    yield Axes(
+        input_leading=x.shape[:-1],
+        output_leading=y.shape[:-1],
+        preserved=x.shape[:-1] == y.shape[:-1],
+        mixed_axis=mixed_axis,
+    )
+
+
+def cells(
+    layer: Linear, position: int, coordinate: tuple[int, ...], row: Array, results: Array
+) -> Iterator[Cell]:
+    weight, bias = layer.weight.tensor.value, layer.bias.tensor.value if layer.bias else None
+    for feature, result in enumerate(results):
+        yield Cell(
+            position=position,
+            coordinate=coordinate,
+            output_feature=feature,
+            input=row,
+            products=(row, weight[:, feature]),
+            weighted_sum=result if bias is None else result - bias[feature],
+            bias=None if bias is None else bias[feature],
+            result=result,
+        )
+
+
+def affine_parameter_count(layer: Linear) -> int:
+    """The scalars of the same projection with a bias."""
+    bias = named_parameter("bias", np.zeros(layer.output_width))
+    return Linear(layer.weight, bias).parameter_count
+
+
+def mixes_positions(layer: Linear, x: Tensor, y: Tensor) -> bool:
+    """Replace the first position by other numbers: does any other position's output change?"""
+    if x.value.size == 0:
+        return False
+    replaced = positions(x.value.copy())
+    replaced[0] = np.where(replaced[0] == 0.0, 1.0, 0.0)
+    after = layer(constant(replaced.reshape(x.shape))).value
+    return not same_bits(positions(after)[1:], positions(y.value)[1:])
+
+
+@linear_trace.report
+def learner_report(fixture: LinearFixture) -> Iterator[Line]:
+    layer, x, y, bias_free, bias_free_output = compute(fixture)
+    weight, bias = layer.weight.tensor, layer.bias.tensor if layer.bias else None
+    empty_input = constant(np.zeros((0, layer.input_width)))
+    empty = layer(empty_input).value
+    yield (
+        f"layer: {fixture.parameter_prefix} in={layer.input_width} out={layer.output_width} "
+        f"bias={flag(bias is not None)} parameters={layer.parameter_count}"
+    )
+    yield tensor_line("input", x.value)
+    yield tensor_line("weight", weight.value)
+    yield tensor_line("bias", bias.value) if bias else "bias: none"
+    yield tensor_line("output", y.value)
+    yield rank_variants(layer, x.value)
+    yield historical_unit(layer, x.value, y.value)
+    yield tensor_line("bias-free output", bias_free_output)
+    yield tensor_line("upstream", fixture.upstream)
+    yield tensor_line("input gradient", gradient(x))
+    yield tensor_line("weight gradient", gradient(weight))
+    yield tensor_line("bias gradient", gradient(bias)) if bias else "bias gradient: none"
+    yield "parameter order: " + ",".join(name for name, _ in layer.parameters)
+    yield (
+        f"bias policy: affine={affine_parameter_count(bias_free)} "
+        f"bias-free={bias_free.parameter_count}"
+    )
+    yield from initialization(fixture)
+    yield (
+        f"empty leading axis: shape={shape_text(empty_input.shape)} -> {shape_text(empty.shape)} "
+        f"value-count={empty.size}"
+    )
+    yield refusals(layer)
+    yield "chapter 20 handoff: compose bias-free projections around a SwiGLU gate"
+
+
+def historical_unit(layer: Linear, x: Array, y: Array) -> str:
+    """The first cell as one scalar unit: products added from the left, then the bias."""
+    if x.size == 0:
+        return "historical unit: none"
+    row, weights = positions(x)[0], layer.weight.tensor.value[:, 0]
+    bias = layer.bias.tensor.value[0] if layer.bias else 0.0
+    response = -0.0
+    for feature, weight in zip(row.tolist(), weights.tolist(), strict=True):
+        response += feature * weight
+    response += bias
+    terms = [f"{plain(a)}*{plain(b)}" for a, b in zip(row, weights, strict=True)]
+    return (
+        f"historical unit: {' + '.join([*terms, plain(bias)])} = {response:.12f} "
+        f"equals output[0]={flag(response == y.flat[0])}"
+    )
+
+
+def initialization(fixture: LinearFixture) -> Iterator[str]:
+    (inputs,), (outputs,) = fixture.extents["in"], fixture.extents["out"]
+    initialized, reproduced = (
+        Linear.initialize(fixture.parameter_prefix, inputs, outputs, bias=True, rng=SplitMix64(19))
+        for _ in range(2)
+    )
+    reproducible = equal_parameters(initialized, reproduced)
+    bias = initialized.parameters[1].tensor.value
+    shares_weight, shares_bias = clone_shares(initialized)
+    yield (
+        f"initialized: seed=19 weights-reproducible={flag(reproducible)} "
+        f"bias-all-zero={flag(equal(bias, np.zeros(outputs)))}"
+    )
+    yield (
+        f"identity: clone-shares-weight={flag(shares_weight)} clone-shares-bias={flag(shares_bias)}"
+    )
+
+
+def refusals(layer: Linear) -> str:
+    """A scalar, a row that is one feature too wide, and a bias that is one feature too narrow."""
+    inputs, outputs = layer.input_width, layer.output_width
+    narrow = named_parameter("bias", np.zeros(outputs - 1))
+    answers = {
+        "scalar": refused(lambda: layer(constant(1.0)), LinearInputRank(rank=0)),
+        "width": refused(
+            lambda: layer(constant(np.zeros((1, inputs + 1)))),
+            LinearInputWidth(expected=inputs, actual=inputs + 1),
+        ),
+        "bias": refused(
+            lambda: Linear(layer.weight, narrow),
+            LinearBiasWidth(expected=outputs, actual=outputs - 1),
+        ),
+    }
+    return "errors: " + flags(answers)
