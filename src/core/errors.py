@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, dataclass_transform
 
+from ..errors import LlmTraceError
 from .numerics.digits import shortest
 
 
@@ -19,10 +20,6 @@ def _plain(fact: object) -> str:
     if isinstance(fact, tuple):
         return "[" + ", ".join(map(_plain, fact)) + "]"
     return str(fact)
-
-
-class LlmTraceError(Exception):
-    """Anything that is a user's mistake rather than a defect of this program."""
 
 
 @dataclass_transform(kw_only_default=True, eq_default=True)

@@ -13,7 +13,7 @@ Line = str | Iterable[str]
 
 
 class Trace(Generic[F]):
-    """The records and the learner report of one computation on a fixture of type `F`."""
+    """The records of one computation on a fixture of type `F`."""
 
     def __init__(
         self, name: str, fixture: type[F], rust: Style, records: Callable[[F], Iterator[Record]]
@@ -22,12 +22,6 @@ class Trace(Generic[F]):
         self.fixture = fixture
         self.rust = rust
         self.records = records
-        self._report: Callable[[F], Iterator[Line]] | None = None
-
-    def report(self, lines: Callable[[F], Iterator[Line]]) -> Callable[[F], Iterator[Line]]:
-        """Decorate the generator of the learner report's lines."""
-        self._report = lines
-        return lines
 
     @property
     def schema(self) -> tuple[type[Record], ...]:
@@ -55,13 +49,12 @@ class Trace(Generic[F]):
             yield "\n"
         yield f'{{"record":"TRACE","name":"{self.name}","event":"end"}}\n'
 
-    def learner_report(self, fixture: F) -> Iterator[str]:
-        """The learner report in pieces."""
-        if self._report is None:
-            raise TypeError(f"{self.name} declares no learner report")
-        for line in _started(self._report(fixture)):
-            yield from (line,) if isinstance(line, str) else line
-            yield "\n"
+
+def report_text(lines: Iterator[Line]) -> Iterator[str]:
+    """A learner report in pieces. Nothing comes out before everything is computed."""
+    for line in _started(lines):
+        yield from (line,) if isinstance(line, str) else line
+        yield "\n"
 
 
 def trace(

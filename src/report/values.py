@@ -149,7 +149,7 @@ class _Reals(_WithReals):
     def text(self, value: Any, style: Style) -> Iterator[str]:
         left, right = style.brackets
         yield left
-        yield from reals_text(value, style.digits, absent=left or ABSENT)
+        yield from reals_text(value, style.digits, absent="" if left else ABSENT)
         yield right
 
     def digits(self, value: Any) -> Iterator[str]:

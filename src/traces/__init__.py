@@ -6,12 +6,13 @@ Names and first lines are read from the files, so that listing traces imports no
 """
 
 import ast
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ..report.trace import Trace
+    from ..report.trace import Line, Trace
 
 
 class Entry(NamedTuple):
@@ -20,6 +21,11 @@ class Entry(NamedTuple):
     command: str
     source: str  # "Chapter 20"
     summary: str
+
+    @property
+    def title(self) -> str:
+        """What the trace shows, and where its numbers come from."""
+        return f"{self.summary[:1].upper()}{self.summary[1:]} ({self.source.lower()})."
 
     @property
     def path(self) -> Path:
@@ -38,6 +44,12 @@ class Entry(NamedTuple):
         module = import_module(f".{self.path.stem}", __name__)
         (found,) = (value for value in vars(module).values() if isinstance(value, Trace))
         return found
+
+    def load_report(self) -> "Callable[[Any], Iterator[Line]]":
+        """The generator of the learner report. Imports what it computes with."""
+        module = import_module(f".learner.{self.path.stem}", __name__)
+        report: Callable[[Any], Iterator[Line]] = module.learner_report
+        return report
 
 
 def entries() -> dict[str, Entry]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..core.autodiff import Array, Tensor, constant
+from ..core.autodiff import Array, Tensor, constant, sum_axis
 from ..core.errors import CoreError
 from ..core.nn.parameters import NamedParameter
 from ..report.learner import shape_list
@@ -70,6 +70,11 @@ def rank_variants(forward: Callable[[Tensor], Tensor], x: Array) -> str:
         f"{shape_list(part.shape)}->{shape_list(forward(constant(part)).shape)}"
         for part in (row, rows, batch)
     )
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum over all axes, the first axis first."""
+    return x if x.shape == () else total(sum_axis(x, axis=0))
 
 
 def gradient(parameter: Tensor) -> Array:

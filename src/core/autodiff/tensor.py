@@ -46,6 +46,9 @@ class Tensor:
         "vjp",
     )
 
+    revision: int  # how often a parameter has been assigned
+    gradient: Array | None  # of a parameter: the sum of all passes since it was last zero
+
     def __init__(
         self,
         value: Array,
@@ -64,7 +67,7 @@ class Tensor:
         self.parents = parents
         self.revisions = tuple(parent.revision for parent in parents)
         self.vjp = vjp
-        self.gradient: Array | None = None
+        self.gradient = None
         self.revision = 0
         self.released = False
         self.verified = verified

@@ -21,9 +21,22 @@ Array: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 Pair: TypeAlias = "tuple[Array, Array]"
 
-_HEAD_MASK = np.int64(-1 << 27)
-_ROUND_TO_INTEGER = 1.5 * 2.0**52  # has unit spacing: adding it rounds |x| < 2**51 to an integer
-_ROUND_TO_INTEGER_BITS = np.int64(0x4338000000000000)
+
+def constant(value: float) -> Array:
+    """`value` as a 0-d array, which numpy combines with a short array faster than a number."""
+    return np.array(value, dtype=np.float64)
+
+
+def integer(value: int) -> Integers:
+    """`value` as a 0-d array, for the same reason."""
+    return np.array(value, dtype=np.int64)
+
+
+_HEAD_MASK = integer(-1 << 27)
+_ROUND_TO_INTEGER = constant(1.5 * 2.0**52)  # adding it rounds |x| < 2**51 to an integer
+_ROUND_TO_INTEGER_BITS = integer(0x4338000000000000)
+_EXPONENT_BIAS = integer(1023)
+_FRACTION_BITS = integer(52)
 
 
 def two_sum(a: Array | float, b: Array | float) -> Pair:
@@ -74,4 +87,4 @@ def nearest_integer(x: Array) -> tuple[Array, Integers]:
 
 def power_of_two(k: Integers) -> Array:
     """2.0**k for -1022 <= k <= 1023, straight from the bits; other k give an unusable float."""
-    return ((k + 1023) << 52).view(np.float64)
+    return ((k + _EXPONENT_BIAS) << _FRACTION_BITS).view(np.float64)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from decimal import Context, Decimal
 
-_FIRST_DIGITS = 40
+_FIRST_DIGITS = 28
 _FIRST_BITS = 192
 
 _OVERFLOW = 710.0  # exp(710) > largest float64
@@ -75,7 +75,7 @@ def tanh(x: float) -> float:
         return math.copysign(1.0, x)
 
     def approximate(context: Context) -> Decimal:
-        m = _expm1(2 * _decimal(x), context)
+        m = _expm1(_decimal(2 * x), context)
         return context.divide(m, context.add(m, 2))
 
     return _settle(approximate)
@@ -334,10 +334,13 @@ def _expm1(x: Decimal, context: Context) -> Decimal:
 
 
 def _decimal(x: float) -> Decimal:
-    """The exact value of `x`. Importing `decimal` costs 2 ms, which most runs never need."""
+    """The exact value of `x`. Importing `decimal` costs 2 ms, which most runs never need.
+
+    Only methods of an explicit context may follow: operators would use that of the caller's thread.
+    """
     from decimal import Decimal
 
-    return Decimal(x)
+    return Decimal.from_float(x)
 
 
 def _settle(approximate: Callable[[Context], Decimal]) -> float:
@@ -348,7 +351,7 @@ def _settle(approximate: Callable[[Context], Decimal]) -> float:
     while True:
         context = Context(digits, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, traps=[])
         value = approximate(context)
-        margin = context.scaleb(abs(value), 5 - digits)
+        margin = context.scaleb(value.copy_abs(), 5 - digits)
         low, high = float(context.subtract(value, margin)), float(context.add(value, margin))
         if low == high:
             return high

@@ -15,9 +15,11 @@ import numpy as np
 
 from . import exact, tables
 from .double_double import (
+    constant,
     divide,
     fast_two_sum,
     head,
+    integer,
     nearest_integer,
     power_of_two,
     two_sum,
@@ -31,7 +33,12 @@ if TYPE_CHECKING:
 
 _BASE_HEADS = np.array(tables.EXP_BASE_HEADS)
 _BASE_TAILS = np.array(tables.EXP_BASE_TAILS)
-_C3, _C4, _C5, _C6, _C7 = 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
+_STEPS_PER_UNIT = constant(tables.EXP_STEPS_PER_UNIT)
+_STEP_HEAD = constant(tables.EXP_STEP_HEAD)
+_STEP_TAIL = constant(tables.EXP_STEP_TAIL)
+_STEP_MASK, _STEP_BITS = integer(127), integer(7)
+_HALF, _ONE = constant(0.5), constant(1.0)
+_C3, _C4, _C5, _C6, _C7 = (constant(1 / n) for n in (6, 24, 120, 720, 5040))
 
 # Beyond these a result, or the low half of its double-double, leaves the normal range.
 LOWEST, HIGHEST = -660.0, 709.0
@@ -111,7 +118,7 @@ def exp_double_double(x: Array, x_low: Array | None = None) -> Pair:
     """
     base_head, base_tail, q_head, q_tail = exp_factors(x, x_low)
     high, carry = fast_two_sum(base_head, base_head * q_head)
-    return high, carry + (base_head * q_tail + base_tail * (1.0 + (q_head + q_tail)))
+    return high, carry + (base_head * q_tail + base_tail * (_ONE + (q_head + q_tail)))
 
 
 def expm1_double_double(x: Array) -> Pair:
@@ -124,7 +131,7 @@ def expm1_double_double(x: Array) -> Pair:
     base_head, base_tail, q_head, q_tail = exp_factors(x)
     base_minus_one, base_carry = two_sum(base_head, -1.0)
     high, carry = two_sum(base_minus_one, base_head * q_head)
-    low = base_head * q_tail + base_tail * (1.0 + (q_head + q_tail))
+    low = base_head * q_tail + base_tail * (_ONE + (q_head + q_tail))
     return fast_two_sum(high, carry + (base_carry + low))
 
 
@@ -133,28 +140,28 @@ def exp_factors(x: Array, x_low: Array | None = None) -> tuple[Array, Array, Arr
 
     Errors, for |x| < 2**10, so |k| < 2**17.6 and |r| < 2**-8.5, relative to the result:
       r        k*head is exact (35 bits), x - k*head too (Sterbenz); k*tail is below 2**-25 and
-               rounds with error 2**-79
+               rounds with error 2**-79, twice with x_low
       r**2/2   head squared is exact (52 bits), the rest is below 2**-42
       cubic    below 2**-28, three roundings: 2**-79.5; truncated at r**8/8!: 2**-83
       base     tail below 2**-25, rounded with error 2**-79
       sums     of terms below 2**-26, rounded with errors 2**-80 each
     In all less than 2**-76.
     """
-    k_float, k = nearest_integer(x * tables.EXP_STEPS_PER_UNIT)
-    start = x - k_float * tables.EXP_STEP_HEAD
-    correction = k_float * tables.EXP_STEP_TAIL
+    k_float, k = nearest_integer(x * _STEPS_PER_UNIT)
+    start = x - k_float * _STEP_HEAD
+    correction = k_float * _STEP_TAIL
+    if x_low is not None:
+        correction -= x_low
     r = start - correction
     r_head = head(r)
     r_tail = (start - r_head) - correction
-    if x_low is not None:
-        r_tail += x_low
 
     cubic = ((((r * _C7 + _C6) * r + _C5) * r + _C4) * r + _C3) * (r * r * r)
-    q, carry = fast_two_sum(r_head, (r_head * 0.5) * r_head)
-    rest = r_tail + ((r + r_head) * (r_tail * 0.5) + cubic)
+    q, carry = fast_two_sum(r_head, (r_head * _HALF) * r_head)
+    rest = r_tail + ((r + r_head) * (r_tail * _HALF) + cubic)
     q_head = head(q)
     q_tail = (q - q_head) + (carry + rest)
 
-    j = k & 127
-    scale = power_of_two(k >> 7)
+    j = k & _STEP_MASK
+    scale = power_of_two(k >> _STEP_BITS)
     return _BASE_HEADS[j] * scale, _BASE_TAILS[j] * scale, q_head, q_tail

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import exact, tables
-from .double_double import fast_two_sum, head, power_of_two, two_sum
+from .double_double import constant, fast_two_sum, head, integer, power_of_two, two_sum
 from .rounding import correctly_rounded, distrust
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 _RECIPROCALS = np.array(tables.LOG_RECIPROCALS)
 _BASE_HEADS = np.array(tables.LOG_BASE_HEADS)
 _BASE_TAILS = np.array(tables.LOG_BASE_TAILS)
-_LOWEST_BITS = np.int64(tables.LOG_LOWEST_BITS)
+_LOWEST_BITS = integer(tables.LOG_LOWEST_BITS)
+_INDEX_SHIFT, _INDEX_MASK, _EXPONENT_SHIFT = integer(45), integer(127), integer(52)
+_LN2_HEAD, _LN2_TAIL = constant(tables.LN2_HEAD), constant(tables.LN2_TAIL)
+_ONE, _MINUS_HALF = constant(1.0), constant(-0.5)
+_ALTERNATING_INVERSES = [constant((-1) ** (n + 1) / n) for n in range(11, 2, -1)]
 
 SMALLEST_NORMAL = 2.0**-1022
 
@@ -66,24 +70,24 @@ def log_double_double(x: Array, x_low: Array | None = None) -> tuple[Array, Arra
     Errors, with |r| < 2**-7 and log1p(r) = r - r**2/2 + cubic:
       r        exact: a multiple of 2**-60; the two intervals that touch x = 1 have c = 1
       r**2/2   head squared is exact (52 bits), the rest is below 2**-26 * r**2
-      cubic    |r|**3/3: ten roundings at most, truncated at r**12/12; 2**-50 * cubic
+      cubic    |r|**3/3: twelve roundings (with those of the sums, the last in low +- error), three
+               for the neglected r**2 * r_low; 2**-49 of it. Truncated at r**12/12: 2**-79
       tables   heads are multiples of 2**-42, so k*ln2 + head is exact; tails below 2**-31 with
-               error 2**-85, which is 2**-77 of |log(x)|, as that is above 2**-8 unless both are 0
-      sums     of the tails, covered by the two terms of the bound
+               error 2**-85, which is 2**-77 of |log(x)|: that is above 2**-8 unless both are 0
     """
     r, r_low, k_float, j = _reduce(x, x_low)
     r_head = head(r)
     r_tail = r - r_head
     cubic = _cubic(r)
-    rest = (r + r_head) * (r_tail * -0.5) + cubic
+    rest = (r + r_head) * (r_tail * _MINUS_HALF) + cubic
     if r_low is not None:
         rest += r_low - r_low * r
-    rest += k_float * tables.LN2_TAIL + _BASE_TAILS[j]
+    rest += k_float * _LN2_TAIL + _BASE_TAILS[j]
 
-    base = k_float * tables.LN2_HEAD + _BASE_HEADS[j]
+    base = k_float * _LN2_HEAD + _BASE_HEADS[j]
     high, carry = fast_two_sum(base, r)
-    high, square_carry = fast_two_sum(high, (r_head * -0.5) * r_head)
-    error = np.abs(cubic) * 2.0**-50 + np.abs(high) * 2.0**-76
+    high, square_carry = fast_two_sum(high, (r_head * _MINUS_HALF) * r_head)
+    error = np.abs(cubic) * 2.0**-49 + np.abs(high) * 2.0**-76
     return high, rest + (carry + square_carry), error
 
 
@@ -93,12 +97,12 @@ def _reduce(
     """(r, r_low, k, j) with x + x_low = 2**k / c[j] * (1 + r + r_low)."""
     bits = x.view(np.int64)
     offset = bits - _LOWEST_BITS
-    k = offset >> 52
-    j = (offset >> 45) & 127
+    k = offset >> _EXPONENT_SHIFT
+    j = (offset >> _INDEX_SHIFT) & _INDEX_MASK
     c = _RECIPROCALS[j]
-    z = (bits - (k << 52)).view(np.float64)
+    z = (bits - (k << _EXPONENT_SHIFT)).view(np.float64)
     z_head = head(z)
-    r = (z_head * c - 1.0) + (z - z_head) * c
+    r = (z_head * c - _ONE) + (z - z_head) * c
     if x_low is None:
         return r, None, k.astype(np.float64), j
     r, r_low = two_sum(r, x_low * power_of_two(-k) * c)
@@ -107,9 +111,11 @@ def _reduce(
 
 def _cubic(r: Array) -> Array:
     """log1p(r) - r + r**2/2 = r**3/3 - r**4/4 + ... + r**11/11."""
-    total = r * (1 / 11) - 1 / 10
-    for coefficient in (1 / 9, -1 / 8, 1 / 7, -1 / 6, 1 / 5, -1 / 4, 1 / 3):
+    first, *others = _ALTERNATING_INVERSES
+    total = r * first
+    total += others[0]
+    for inverse in others[1:]:
         total *= r
-        total += coefficient
+        total += inverse
     total *= r * r * r
     return total

@@ -40,15 +40,24 @@ def _power_kernel(x: Array, y: Array) -> tuple[Array, Array, Array]:
     product_low += y * log_low
     high, low = exp_double_double(product, product_low)
     error = high * (np.abs(y) * log_error + 2.0**-74)
-    normal = (size >= SMALLEST_NORMAL) & (size < np.inf)
     moderate = (product >= LOWEST) & (product <= HIGHEST)
-    distrust(error, ~(normal & moderate))
+    if np.count_nonzero(moderate) < moderate.size:
+        _saturate(product, high, low, error)
+    distrust(error, ~((size >= SMALLEST_NORMAL) & (size < np.inf)))
     negative = x < 0
     if np.count_nonzero(negative):
         sign = _sign_of_negative_power(y)
         sign[~negative] = 1.0
         high, low = high * sign, low * sign
     return high, low, error
+
+
+def _saturate(product: Array, high: Array, low: Array, error: Array) -> None:
+    """Write certain overflow and underflow, and infinite y; leave what is near to the exact path."""
+    error[~((product >= LOWEST) & (product <= HIGHEST))] = np.inf
+    for reached, value in ((product > 711.0, np.inf), (product < -746.0, 0.0)):
+        high[reached] = value
+        low[reached] = error[reached] = 0.0
 
 
 def _sign_of_negative_power(y: Array) -> Array:

@@ -43,7 +43,9 @@ def correctly_rounded(
     `identity_below`: for |x| below this the correctly rounded result is x itself.
     `plateaus`: spares the scalar function the elements that saturate.
     """
-    arrays = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arguments))
+    arrays = [np.asarray(a, dtype=np.float64) for a in arguments]
+    if len(arrays) > 1:
+        arrays = list(np.broadcast_arrays(*arrays))
     flat = [a.ravel() for a in arrays]
     result = np.empty(flat[0].size)
     with np.errstate(all="ignore"):

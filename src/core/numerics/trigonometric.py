@@ -67,12 +67,13 @@ def _cos_kernel(x: Array) -> tuple[Array, Array, Array]:
 def _sine_of_sum(x: Array, phase: int) -> tuple[Array, Array, Array]:
     """sin(x + phase * pi/256) as (high, low, error bound).
 
-    Errors, with high > 2**-7.4 unless S = 0, then high = C*r:
-      C*r         product of 26-bit heads exact; the rest is below 2**-33
-      C*(sin-id)  below 2**-24, so 2**-75, which is r**2 * 2**-53 relative if S = 0: 2**-67.5
-      S*(cos-1)   below S * 2**-15.6: three roundings and that of the sum, S * 2**-67
-      series      truncated at r**9/9! (2**-77 of r) and r**8/8! (2**-73)
-      r           see _reduce
+    Errors, where S < 2 |high|, or S = 0 and high is about C*r:
+      S*(cos r - 1)   below S * r**2/2, with eight roundings, the last in low +- error:
+                      r**2 * 2**-50 of high
+      C*(sin r - r)   below r**3/6, with seven roundings: r**2 * 2**-52 of high
+      C*r             product of 26-bit heads exact; the rest is below 2**-33 of it
+      tables, series  2**-79; truncated at r**9/9! (2**-77 of r) and r**8/8! (2**-73)
+      r               see _reduce
     """
     k, r, r_low, r_error = _reduce(x)
     j = k & _CIRCLE_MASK if phase == 0 else (k + phase) & _CIRCLE_MASK
@@ -85,11 +86,11 @@ def _sine_of_sum(x: Array, phase: int) -> tuple[Array, Array, Array]:
     cosine_rest = ((square * (-1 / 720) + 1 / 24) * square - 0.5) * square - r * r_low
     r_head = head(r)
     high, carry = fast_two_sum(sine_head, cosine_head * r_head)
-    low = carry + (
-        sine_head * cosine_rest
-        + (cosine_head * ((r - r_head) + (r_low + sine_rest)) + (cosine_tail * r + sine_tail))
+    low = (sine_head + sine_tail) * cosine_rest + (
+        (cosine_head + cosine_tail) * ((r - r_head) + r_low + sine_rest)
+        + (cosine_tail * r_head + sine_tail + carry)
     )
-    error = np.abs(high) * 2.0**-66 + r_error
+    error = np.abs(high) * (square * 1.5 * 2.0**-50 + 2.0**-73) + r_error
     return high, low, error
 
 

@@ -1,0 +1,236 @@
+"""The `llm-trace` command: the only module that knows Click. It parses, delegates and prints.
+
+Whatever computes is imported by the command that asks for it, so that help and lists need no numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import click
+
+from .errors import LlmTraceError
+from .report.stdout import OutputError, write_stdout
+from .traces import Entry, entries
+
+TRACE_OPTIONS = (
+    click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
+    click.Option(
+        ["--style"],
+        type=click.Choice(["canonical", "rust"]),
+        default="canonical",
+        show_default=True,
+        help="rust prints the bytes of the original Rust demo.",
+    ),
+    click.Option(
+        ["--format", "form"],
+        type=click.Choice(["text", "jsonl"]),
+        default="text",
+        show_default=True,
+        help="jsonl prints one JSON object a record.",
+    ),
+    click.Option(
+        ["--fixture"],
+        type=click.Path(),
+        metavar="FILE",
+        help="Compute on the numbers in FILE: .toml, .json or .npz, or - for standard input.",
+    ),
+    click.Option(
+        ["--show-fixture"], is_flag=True, help="The numbers as TOML, to edit and feed back."
+    ),
+    click.Option(
+        ["-o", "--output"],
+        type=click.Path(),
+        metavar="FILE",
+        help="Write to FILE, whole or not at all, instead of standard output.",
+    ),
+)
+
+
+class Commands(click.Group):
+    """Every trace is a command, found in the folder of traces; tools are declared below."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Traces, then tools."""
+        return [*entries(), *sorted(self.commands)]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """A tool, or the command of a trace."""
+        entry = entries().get(name)
+        return trace_command(entry) if entry else super().get_command(ctx, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` begin with. Raises UsageError with the nearest name."""
+        name = args[0]
+        if not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.list_commands(ctx), 1)
+            hint = f"did you mean {near[0]}?" if near else "`llm-trace --help` lists them."
+            ctx.fail(f"expected a trace or a tool, found {name!a}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Traces and tools, a section each."""
+        with formatter.section("Traces"):
+            formatter.write_dl([(entry.command, entry.summary) for entry in entries().values()])
+        with formatter.section("Tools"):
+            formatter.write_dl(
+                [(name, tool.get_short_help_str()) for name, tool in sorted(self.commands.items())]
+            )
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Print how the building blocks of language models compute, forward and backward, to the
+    twelfth digit. The same bytes on every machine.""",
+    epilog="`llm-trace TRACE --help` says what a trace shows, `llm-trace explain TRACE` what each "
+    "of its fields means.",
+)
+@click.version_option(package_name="llm-trace", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Show the help where no command is given."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def trace_command(entry: Entry) -> click.Command:
+    """The command of one trace; its help is the trace module's docstring."""
+    return click.Command(
+        entry.command,
+        params=[*TRACE_OPTIONS],
+        callback=lambda **options: run_trace(entry, **options),
+        help=f"{entry.title}\n\n{entry.description()}",
+        short_help=entry.summary,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def run_trace(
+    entry: Entry,
+    *,
+    report: bool,
+    style: str,
+    form: str,
+    fixture: str | None,
+    show_fixture: bool,
+    output: str | None,
+) -> None:
+    """Print a trace in the form that the options ask for."""
+    chosen = [
+        option
+        for option, given in (
+            ("--report", report),
+            ("--show-fixture", show_fixture),
+            ("--style rust", style == "rust"),
+            ("--format jsonl", form == "jsonl"),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise click.UsageError(f"expected one kind of output, found {' and '.join(chosen)}")
+
+    try:
+        emit(trace_text(entry, chosen, fixture), output)
+    except LlmTraceError as error:
+        fail(f"{printable(fixture)}: {error}" if fixture and about_fixture(error) else str(error))
+
+
+def trace_text(entry: Entry, chosen: list[str], fixture: str | None) -> Iterable[str]:
+    """The output in pieces. Raises LlmTraceError."""
+    trace = entry.load()
+    if fixture is None:
+        numbers = trace.fixture()
+    else:
+        from .fixtures.reading import read_fixture
+
+        numbers = read_fixture(trace.fixture, fixture)
+    match chosen:
+        case ["--report"]:
+            from .report.trace import report_text
+
+            return report_text(entry.load_report()(numbers))
+        case ["--show-fixture"]:
+            from .fixtures.showing import toml
+
+            return toml(numbers)
+        case ["--format jsonl"]:
+            return trace.json_lines(numbers)
+        case ["--style rust"]:
+            return trace.text(numbers, trace.rust)
+        case _:
+            return trace.text(numbers)
+
+
+def about_fixture(error: Exception) -> bool:
+    """Whether the numbers are at fault rather than the place to write to."""
+    return not isinstance(error, OutputError)
+
+
+@cli.command("list", help="List every trace: name, chapter, and what it shows.")
+def list_traces() -> None:
+    """Print one line a trace."""
+    listed = entries().values()
+    columns = [max(len(entry[at]) for entry in listed) for at in (0, 1)]
+    emit(
+        f"{entry.command:{columns[0]}}  {entry.source:{columns[1]}}  {entry.summary}\n"
+        for entry in listed
+    )
+
+
+@cli.command("explain", help="Say what each record and field of a trace means.")
+@click.argument("trace", metavar="TRACE")
+@click.pass_context
+def explain(ctx: click.Context, trace: str) -> None:
+    """Print the declarations of one trace's records."""
+    entry = entries().get(trace)
+    if entry is None:
+        ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
+
+    from .report.explain import explained
+
+    width = min(click.HelpFormatter().width, 100)
+    try:
+        emit(explained(entry.load(), entry.title, entry.description(), width))
+    except LlmTraceError as error:
+        fail(str(error))
+
+
+def emit(pieces: Iterable[str], output: str | None = None) -> None:
+    """Write to the file `output`, or to standard output."""
+    if output is None or output == "-":
+        write_stdout(pieces)
+    else:
+        from .report.files import write_file
+
+        write_file(output, pieces)
+
+
+def printable(text: str) -> str:
+    """A name as it is, or escaped where it would break the line."""
+    return text if text.isprintable() else ascii(text)
+
+
+def fail(message: str) -> NoReturn:
+    """End with one line on standard error and status 2."""
+    raise click.ClickException(message)
+
+
+def main() -> None:
+    """Run the program. A user's mistake ends in one line and status 2, a closed pipe quietly."""
+    try:
+        status: Any = cli.main(prog_name="llm-trace", standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"llm-trace: {' '.join(error.format_message().split())}", err=True)
+        status = 2
+    except click.Abort:
+        status = 130
+    except BrokenPipeError:
+        status = 141  # as a shell reports a program that SIGPIPE ended
+    raise SystemExit(status)

@@ -1,0 +1,73 @@
+"""Writing to a file: whole or not at all."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from typing import IO
+
+from .stdout import OutputError, blocks
+
+
+def write_file(path: str, pieces: Iterable[str]) -> None:
+    """Replace the file `path` by `pieces`, atomically and durably. Raises OutputError.
+
+    Whoever reads it meanwhile, and whatever fails, finds the old file or the new one whole. A
+    symbolic link stays and its target is replaced; permissions and owner stay as they were. What is
+    no regular file (a device, a pipe) is written to directly.
+    """
+    try:
+        target = os.path.realpath(path)
+        before = os.stat(target) if os.path.exists(target) else None
+        if before and not stat.S_ISREG(before.st_mode):
+            with open(target, "wb") as file:
+                file.writelines(blocks(pieces))
+        else:
+            if before and not os.access(target, os.W_OK):
+                raise PermissionError(13, "permission denied")
+            _replace(target, before, pieces)
+    except OSError as error:
+        raise OutputError(path, error) from error
+    except ValueError as error:  # a NUL in the name
+        raise OutputError(ascii(path), OSError(0, "a name with a NUL")) from error
+
+
+def _replace(target: str, before: os.stat_result | None, pieces: Iterable[str]) -> None:
+    folder, name = os.path.split(target)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".tmp", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _take_after(file, before)
+            file.writelines(blocks(pieces))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _take_after(file: IO[bytes], before: os.stat_result | None) -> None:
+    """Give the new file the old one's permissions and owner, or those of any new file."""
+    if before is None:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(file.name, 0o666 & ~mask)
+        return
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(PermissionError):
+            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+    os.chmod(file.name, stat.S_IMODE(before.st_mode))
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the rename itself durable, where folders can be opened."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,402 @@
+"""Chapter 26: query, key and value projections
+
+One sequence is projected three times by three independent weights without bias. Nothing is compared
+or mixed yet: each position keeps its own query, key and value. On the way back the three branches
+meet in the input, value first, then key, then query, while each weight gathers over batch and
+tokens.
+
+Source: Vaswani et al. 2017, Attention Is All You Need (arXiv:1706.03762).
+"""
+
+from collections.abc import Iterator
+from functools import partial, reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.autodiff import (
+    Array,
+    Tensor,
+    add,
+    backward,
+    constant,
+    mul,
+    no_grad,
+    parameter,
+)
+from ..core.gradcheck import GradcheckReport, check_gradient
+from ..core.nn.errors import (
+    DuplicateName,
+    QKVInputRank,
+    QKVInputWidth,
+    QKVModelWidths,
+)
+from ..core.nn.parameters import named_parameter
+from ..core.nn.qkv import QKV, ROLES, QKVPass
+from ..core.nn.splitmix64 import SplitMix64
+from ..fixtures.fixture import Fixture, integer, prefix, real, reals
+from ..report.records import Record, field
+from ..report.style import BARS
+from ..report.trace import trace
+from ..report.values import Flag, Int, Real, Reals, Shape, Text, Word, Words
+from ._probes import gradient, refusal, refused, same_bits, total
+
+
+class QKVFixture(Fixture):
+    """Three projections, their input, and the adjoints that come back to their outputs."""
+
+    parameter_prefix: str = prefix(
+        "decoder.block.0.attention", "What the parameters' names begin with"
+    )
+    input: Array = reals([[[1, 2, -1], [0, 1, 2]]], "batch tokens model", "x")
+    query_weight: Array = reals([[1, 0], [0, 1], [1, -1]], "model head", "W_query")
+    key_weight: Array = reals([[0, 1], [1, 0], [-1, 1]], "model head", "W_key")
+    value_weight: Array = reals([[1, 1], [1, -1], [0, 2]], "model head", "W_value")
+    query_upstream: Array = reals([[[1, 0], [-1, 2]]], "batch tokens head", "dL/d query")
+    key_upstream: Array = reals([[[0.5, -1], [1, 0]]], "batch tokens head", "dL/d key")
+    value_upstream: Array = reals([[[2, 1], [0, -0.5]]], "batch tokens head", "dL/d value")
+    gradcheck_step: float = real(1e-6, "Step of the central differences")
+    gradcheck_tolerance: float = real(2e-6, "Largest scaled error that passes")
+    gradcheck_samples: int = integer(6, "Most coordinates that are checked of one array")
+
+
+class Computation(NamedTuple):
+    """The layer forward, and the loss sum(query dq) + sum(key dk) + sum(value dv) backward."""
+
+    layer: QKV
+    x: Tensor
+    forward: QKVPass
+    loss: Tensor
+
+
+def compute(fixture: QKVFixture) -> Computation:
+    computation = run_forward(fixture)
+    backward(computation.loss)
+    return computation
+
+
+def run_forward(fixture: QKVFixture) -> Computation:
+    layer, x = build(fixture), parameter(fixture.input)
+    forward = layer(x)
+    upstreams = (fixture.query_upstream, fixture.key_upstream, fixture.value_upstream)
+    branches = [
+        total(mul(output, constant(upstream)))
+        for output, upstream in zip(forward, upstreams, strict=True)
+    ]
+    return Computation(layer, x, forward, reduce(add, branches))
+
+
+def build(fixture: QKVFixture) -> QKV:
+    weights = (fixture.query_weight, fixture.key_weight, fixture.value_weight)
+    return QKV.from_weights(
+        *(
+            named_parameter(f"{fixture.parameter_prefix}.{role}.weight", weight)
+            for role, weight in zip(ROLES, weights, strict=True)
+        )
+    )
+
+
+class Meta(Record):
+    """The sizes of everything."""
+
+    input_shape: Shape = field("batch x tokens x model-width")
+    model_width: Int = field("features of a position")
+    head_width: Int = field("features of a query, a key or a value")
+    bias: Flag = field("whether a projection has a bias")
+    parameter_count: Int = field("scalars in the three weights")
+    branch_order: Words = field("the order of the projections")
+
+
+class Input(Record):
+    """All of x."""
+
+    values: Reals = field("row-major")
+
+
+class Projection(Record):
+    """One of the three branches on its way forward."""
+
+    role: Word = field("query, key or value", aligns=True)
+    tensor: Word = field("the letter it has in papers")
+    parameter: Word = field("the weight's dotted name")
+    weight_shape: Shape = field("model-width x head-width")
+    weights: Reals = field("W, row-major")
+    output_shape: Shape = field("batch x tokens x head-width")
+    output: Reals = field("x W, row-major")
+
+
+class Backward(Record):
+    """The adjoints of the outputs, and where they meet."""
+
+    query_upstream: Reals = field("dL/d query")
+    key_upstream: Reals = field("dL/d key")
+    value_upstream: Reals = field("dL/d value")
+    input_gradient_shape: Shape = field("batch x tokens x model-width")
+    input_gradient: Reals = field("dL/dx = the sum of upstream W^T over value, key, query")
+
+
+class WeightGradient(Record):
+    """The gradient of one weight, added up over tokens and then over the batch."""
+
+    role: Word = field("query, key or value", aligns=True)
+    shape: Shape = field("model-width x head-width")
+    values: Reals = field("dL/dW = sum of x^T upstream, row-major")
+
+
+class Independence(Record):
+    """One weight changed, and what became of the three outputs."""
+
+    changed: Word = field("the projection whose first weight grew by 1")
+    query_changed: Flag = field("whether the query's output changed")
+    key_output: Word = field("`bitwise-unchanged` or `changed`")
+    value_output: Word = field("`bitwise-unchanged` or `changed`")
+
+
+class EmptyShapes(Record):
+    """Outputs of inputs without batch rows and without tokens."""
+
+    batch_input: Shape = field("0 x tokens x model-width")
+    batch_query: Shape = field("the query's shape for it")
+    batch_key: Shape = field("the key's")
+    batch_value: Shape = field("the value's")
+    token_input: Shape = field("twice the batch x 0 x model-width")
+    token_query: Shape = field("the query's shape for it")
+    token_key: Shape = field("the key's")
+    token_value: Shape = field("the value's")
+
+
+class Error(Record):
+    """One wrong use and how it was refused."""
+
+    case: Word = field("what was wrong", aligns=True)
+    rejected: Flag = field("whether exactly this refusal came")
+    message: Text = field("its text")
+
+
+class History(Record):
+    """What the three roles were called before self-attention."""
+
+    earlier_left: Word = field("where additive attention took its query from")
+    earlier_right: Word = field("where it took its keys and values from")
+    transformer_source: Word = field("where self-attention takes all three from")
+    mapping: Word = field("how the old names were matched to the new ones")
+
+
+HISTORY = History(
+    earlier_left="decoder-state",
+    earlier_right="encoder-annotations",
+    transformer_source="one-sequence",
+    mapping="retrospective",
+)
+
+
+class Proof(Record):
+    """Checks of the computation above."""
+
+    input_checks: Int = field("coordinates of x compared with central differences")
+    query_weight_checks: Int = field("coordinates of W_query compared")
+    key_weight_checks: Int = field("coordinates of W_key compared")
+    value_weight_checks: Int = field("coordinates of W_value compared")
+    tolerance: Real = field("largest scaled error that passes")
+    gradcheck: Flag = field("whether all of them passed")
+    replay: Word = field("`bitwise` if a second run gave the same bits, or `mismatch`")
+    names: Word = field("`unique` if a repeated name is refused, or `unchecked`")
+    initialization: Word = field("`transactional` if a refusal draws nothing, or `partial`")
+
+
+class Next(Record):
+    """What comes next in the course."""
+
+    chapter: Word = field("the chapter that compares queries with keys")
+
+
+@trace("qkv-projections", version=1, fixture=QKVFixture, rust=BARS)
+def qkv_trace(
+    fixture: QKVFixture,
+) -> Iterator[
+    Meta
+    | Input
+    | Projection
+    | Backward
+    | WeightGradient
+    | Independence
+    | EmptyShapes
+    | Error
+    | History
+    | Proof
+    | Next
+]:
+    layer, x, forward, _ = computation = compute(fixture)
+    independence = change_the_query(fixture, forward)
+    empty_shapes = run_empty(fixture, layer)
+    proof = prove(fixture, computation)
+    yield Meta(
+        input_shape=x.shape,
+        model_width=layer.model_width,
+        head_width=layer.head_width,
+        bias=has_bias(layer),
+        parameter_count=layer.parameter_count,
+        branch_order=[*layer.projections],
+    )
+    yield Input(values=x.value)
+    for role, (name, weight), output in zip(ROLES, layer.parameters, forward, strict=True):
+        yield Projection(
+            role=role,
+            tensor=role[0].upper(),
+            parameter=name,
+            weight_shape=weight.shape,
+            weights=weight.value,
+            output_shape=output.shape,
+            output=output.value,
+        )
+    yield Backward(
+        query_upstream=fixture.query_upstream,
+        key_upstream=fixture.key_upstream,
+        value_upstream=fixture.value_upstream,
+        input_gradient_shape=gradient(x).shape,
+        input_gradient=gradient(x),
+    )
+    for role, (_, weight) in zip(ROLES, layer.parameters, strict=True):
+        yield WeightGradient(role=role, shape=weight.shape, values=gradient(weight))
+    yield independence
+    yield empty_shapes
+    yield from input_errors(layer, x.shape)
+    yield HISTORY
+    yield proof
+    yield Next(chapter="27-self-attention")
+
+
+def has_bias(layer: QKV) -> bool:
+    return any(linear.bias is not None for linear in layer.projections.values())
+
+
+def change_the_query(fixture: QKVFixture, before: QKVPass) -> Independence:
+    weight = fixture.query_weight.copy()
+    weight.flat[0] += 1.0
+    after = build(fixture.replace(query_weight=weight))(constant(fixture.input))
+    query, key, value = (
+        same_bits(old.value, new.value) for old, new in zip(before, after, strict=True)
+    )
+    unchanged = {True: "bitwise-unchanged", False: "changed"}
+    return Independence(
+        changed="query",
+        query_changed=not query,
+        key_output=unchanged[key],
+        value_output=unchanged[value],
+    )
+
+
+def run_empty(fixture: QKVFixture, layer: QKV) -> EmptyShapes:
+    batch, tokens, model = fixture.input.shape
+    no_batch, no_tokens = (
+        constant(np.zeros((0, tokens, model))),
+        constant(np.zeros((2 * batch, 0, model))),
+    )
+    by_batch, by_tokens = layer(no_batch), layer(no_tokens)
+    return EmptyShapes(
+        batch_input=no_batch.shape,
+        batch_query=by_batch.query.shape,
+        batch_key=by_batch.key.shape,
+        batch_value=by_batch.value.shape,
+        token_input=no_tokens.shape,
+        token_query=by_tokens.query.shape,
+        token_key=by_tokens.key.shape,
+        token_value=by_tokens.value.shape,
+    )
+
+
+def input_errors(layer: QKV, shape: tuple[int, ...]) -> Iterator[Error]:
+    """An input without a batch axis, one feature too many, and a key of another model width."""
+    batch, tokens, model = shape
+    head = layer.head_width
+    cases = {
+        "rank-two": (
+            lambda: layer(constant(np.zeros((tokens, model)))),
+            QKVInputRank(rank=2),
+        ),
+        "input-width": (
+            lambda: layer(constant(np.zeros((batch, tokens, model + 1)))),
+            QKVInputWidth(expected=model, actual=model + 1),
+        ),
+        "branch-mismatch": (
+            lambda: zeros((model, head), (model + 1, head), (model, head)),
+            QKVModelWidths(query=model, key=model + 1, value=model),
+        ),
+    }
+    for case, (attempt, error) in cases.items():
+        raised = refusal(attempt)
+        yield Error(case=case, rejected=raised == error, message=str(raised))
+
+
+def zeros(*shapes: tuple[int, int], names: tuple[str, str, str] = ROLES) -> QKV:
+    """A layer of zero weights."""
+    weights = map(np.zeros, shapes)
+    return QKV.from_weights(*map(named_parameter, names, weights))
+
+
+def prove(fixture: QKVFixture, computation: Computation) -> Proof:
+    reports = gradcheck(fixture, computation)
+    return Proof(
+        input_checks=len(reports["input"].checks),
+        query_weight_checks=len(reports["query_weight"].checks),
+        key_weight_checks=len(reports["key_weight"].checks),
+        value_weight_checks=len(reports["value_weight"].checks),
+        tolerance=fixture.gradcheck_tolerance,
+        gradcheck=all(report.passed for report in reports.values()),
+        replay="bitwise" if replays(fixture, computation) else "mismatch",
+        names="unique" if refuses_a_repeated_name(computation.layer) else "unchecked",
+        initialization="transactional" if is_transactional(fixture) else "partial",
+    )
+
+
+def gradcheck(fixture: QKVFixture, computation: Computation) -> dict[str, GradcheckReport]:
+    """Central differences of the whole loss in the input and in each weight."""
+
+    def loss(name: str, values: Array) -> float:
+        with no_grad():
+            return float(run_forward(fixture.replace(**{name: values})).loss.value)
+
+    leaves = {"input": computation.x} | {
+        f"{role}_weight": weight
+        for role, (_, weight) in zip(ROLES, computation.layer.parameters, strict=True)
+    }
+    return {
+        name: check_gradient(
+            partial(loss, name),
+            leaf.value,
+            gradient(leaf),
+            step=fixture.gradcheck_step,
+            tolerance=fixture.gradcheck_tolerance,
+            max_samples=fixture.gradcheck_samples,
+        )
+        if leaf.value.size
+        else GradcheckReport(leaf.shape, fixture.gradcheck_samples, ())
+        for name, leaf in leaves.items()
+    }
+
+
+def replays(fixture: QKVFixture, first: Computation) -> bool:
+    """Run everything again: are all values, gradients and names the same?"""
+    second = compute(fixture)
+
+    def arrays(computation: Computation) -> list[Array]:
+        leaves = [computation.x, *(weight for _, weight in computation.layer.parameters)]
+        tensors = [*leaves, *computation.forward, computation.loss]
+        return [tensor.value for tensor in tensors] + [gradient(leaf) for leaf in leaves]
+
+    names = [[name for name, _ in computation.layer.parameters] for computation in (first, second)]
+    return names[0] == names[1] and all(map(same_bits, arrays(first), arrays(second)))
+
+
+def refuses_a_repeated_name(layer: QKV) -> bool:
+    shape = (layer.model_width, layer.head_width)
+    attempt = partial(zeros, shape, shape, shape, names=("same", "same", "value"))
+    return refused(attempt, DuplicateName(name="same", first=0, repeated=1))
+
+
+def is_transactional(fixture: QKVFixture) -> bool:
+    """A layer that cannot be initialised leaves its generator where it was."""
+    rng = SplitMix64(26)
+    (model,) = fixture.extents["model"]
+    error = refusal(lambda: QKV.initialize(fixture.parameter_prefix, model, 0, rng))
+    return error is not None and rng == SplitMix64(26)
