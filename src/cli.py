@@ -12,7 +12,7 @@ import click
 
 from .errors import LlmTraceError
 from .report.stdout import OutputError, write_stdout
-from .traces import Entry, entries
+from .traces import Entry, entries, find
 
 TRACE_OPTIONS = (
     click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
@@ -57,7 +57,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """A tool, or the command of a trace."""
-        entry = entries().get(name)
+        entry = find(name)
         return trace_command(entry) if entry else super().get_command(ctx, name)
 
     def resolve_command(
@@ -79,7 +79,10 @@ class Commands(click.Group):
             formatter.write_dl([(entry.command, entry.summary) for entry in entries().values()])
         with formatter.section("Tools"):
             formatter.write_dl(
-                [(name, tool.get_short_help_str()) for name, tool in sorted(self.commands.items())]
+                [
+                    (name, tool.get_short_help_str(limit=80))
+                    for name, tool in sorted(self.commands.items())
+                ]
             )
 
 
@@ -189,7 +192,7 @@ def list_traces() -> None:
 @click.pass_context
 def explain(ctx: click.Context, trace: str) -> None:
     """Print the declarations of one trace's records."""
-    entry = entries().get(trace)
+    entry = find(trace)
     if entry is None:
         ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .autodiff.tensor import Array
+from .arrays import Array
 from .errors import (
     AnalyticShapeMismatch,
     CollapsedProbe,

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from ..core.arrays import Array
 from ..core.numerics.digits import shortest
 from .style import BARS
-from .values import Array, reals_text, shape_text
+from .values import reals_text, shape_text
 
 
 def tensor_line(label: str, array: Array) -> Iterator[str]:

@@ -5,20 +5,17 @@ million values is never held as one string. In JSON a value that is made of real
 its shortest round-trip digits and the text that the trace prints.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..core.arrays import Array
 from ..core.numerics.digits import fixed, shortest
 from .style import CANONICAL, Style
 
 ABSENT = "none"
 _CHUNK = 4096
-
-Array = NDArray[np.float64]
 
 
 class ValueType:
@@ -45,7 +42,7 @@ class _Plain(ValueType):
         return str(value)
 
     def json(self, value: Any) -> Iterable[str]:
-        return (json.dumps(value),)
+        return (json_text(value),)
 
 
 class _Int(_Plain):
@@ -95,7 +92,7 @@ class _Text(_Plain):
     name = "text"
 
     def written(self, value: Any, style: Style) -> str:
-        return json.dumps(value) if style.quoted and not _is_word(value) else str(value)
+        return json_text(value) if style.quoted and not _is_word(value) else str(value)
 
 
 class _Shape(_Plain):
@@ -212,6 +209,13 @@ def json_reals(values: Array) -> Iterator[str]:
     """Row-major reals as the inside of a JSON array, in pieces."""
     for chunk, mark in _chunks(values):
         yield mark + ",".join(map(json_real, chunk))
+
+
+def json_text(value: object) -> str:
+    """`value` as JSON."""
+    import json  # most traces print none, and start faster without it
+
+    return json.dumps(value)
 
 
 def json_real(value: float) -> str:

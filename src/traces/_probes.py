@@ -6,7 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..core.autodiff import Array, Tensor, constant, sum_axis
+from ..core.arrays import Array
+from ..core.autodiff import Tensor, constant, sum_axis
 from ..core.errors import CoreError
 from ..core.nn.parameters import NamedParameter
 from ..report.learner import shape_list

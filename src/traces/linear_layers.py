@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.autodiff import Array, Tensor, backward, constant, parameter
+from ..core.arrays import Array
+from ..core.autodiff import Tensor, backward, constant, parameter
 from ..core.nn.linear import Linear
 from ..core.nn.parameters import named_parameter
 from ..fixtures.fixture import Fixture, prefix, reals, word

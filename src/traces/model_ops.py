@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.arrays import Array
 from ..core.autodiff import (
-    Array,
     BackwardTrace,
     Tensor,
     backward,

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.arrays import Array
 from ..core.autodiff import (
-    Array,
     Tensor,
     add,
     backward,

@@ -11,8 +11,8 @@ Source: Shazeer 2020, GLU Variants Improve Transformer (arXiv:2002.05202).
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..core.arrays import Array
 from ..core.autodiff import (
-    Array,
     BackwardTrace,
     Tensor,
     constant,

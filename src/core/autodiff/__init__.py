@@ -10,10 +10,9 @@ from .probabilities import indexed_mean_nll, log_softmax
 from .products import matmul
 from .reductions import mean_axis, sum_axis
 from .shaping import broadcast_to, reshape, transpose
-from .tensor import Array, Tensor, constant, no_grad, parameter
+from .tensor import Tensor, constant, no_grad, parameter
 
 __all__ = [
-    "Array",
     "BackwardTrace",
     "Edge",
     "Tensor",

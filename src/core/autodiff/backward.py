@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from ..arrays import Array
 from ..errors import (
     GraphReleased,
     NonFiniteAccumulatedGradient,
@@ -19,7 +19,10 @@ from ..errors import (
     UntrackedOutput,
 )
 from .release import release
-from .tensor import Array, Tensor, copied, frozen, refuse_non_finite
+from .tensor import Tensor, copied, frozen, refuse_non_finite
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class Edge(NamedTuple):

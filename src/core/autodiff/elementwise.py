@@ -5,13 +5,13 @@ In every VJP of this package `g` is the adjoint of the output.
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import IncompatibleBroadcast
 from ..numerics import exp as exp_
 from ..numerics import log as log_
 from ..numerics import tanh as tanh_
 from ..numerics import unbroadcast
 from .operation import Forward, binary, unary
-from .tensor import Array
 
 
 @binary("add")

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import GatherIdCount, GatherIdOutOfBounds, GatherTableRank
 from ..numerics import scatter_add_rows
 from .operation import Forward, unary
-from .tensor import Array
 
 
 @unary("gather_rows")

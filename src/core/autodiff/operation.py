@@ -12,9 +12,10 @@ from typing import Concatenate, ParamSpec
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import NonFiniteForward, ReleasedOperand
 from .release import reaches_release, releases
-from .tensor import Array, Tensor, Vjp, frozen, is_recording, refuse_non_finite
+from .tensor import Tensor, Vjp, frozen, is_recording, refuse_non_finite
 
 P = ParamSpec("P")
 Forward = tuple[Array, Vjp]

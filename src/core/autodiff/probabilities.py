@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import (
     ClassAxisOutOfBounds,
     EmptyTargets,
@@ -19,7 +20,6 @@ from ..errors import (
 )
 from ..numerics import exp, log1p, sum_axis
 from .operation import Forward, unary
-from .tensor import Array
 
 
 class _Groups(NamedTuple):

@@ -1,10 +1,10 @@
 """The matrix product."""
 
+from ..arrays import Array
 from ..errors import MatmulBatchMismatch, MatmulInnerMismatch, MatmulRank
 from ..numerics import matmul as matmul_
 from ..numerics import unbroadcast
 from .operation import Forward, binary
-from .tensor import Array
 
 
 @binary("matmul")

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import EmptyMeanAxis, ReductionAxisOutOfBounds
 from ..numerics import sum_axis as sum_axis_
 from .operation import Forward, unary
-from .tensor import Array
 
 
 @unary("sum")

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import AxisOutOfBounds, BroadcastTargetMismatch, ReshapeElementCount
 from ..numerics import unbroadcast
 from .elementwise import require_broadcast
 from .operation import Forward, unary
-from .tensor import Array
 
 
 @unary("reshape")

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Array
 from ..errors import CoreError, NonFiniteLeaf, NotAParameter
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 Vjp = Callable[[Array], tuple[Array, ...]]
 """Maps the adjoint of an output to one contribution for each operand, in operand order."""
 

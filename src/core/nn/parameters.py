@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..autodiff.tensor import Array, Tensor, parameter
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..autodiff.tensor import Tensor, parameter
 from .errors import (
     DuplicateName,
     EmptyName,

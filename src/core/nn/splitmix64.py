@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+from ..arrays import Array
 
 _MASK = (1 << 64) - 1
 _INCREMENT = 0x9E3779B97F4A7C15
@@ -34,7 +39,7 @@ class SplitMix64:
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))
 
-    def uniform(self, count: int) -> NDArray[np.float64]:
+    def uniform(self, count: int) -> Array:
         """The next `count` reals in [0, 1): the top 53 bits of each word, exactly."""
         return (self.draw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

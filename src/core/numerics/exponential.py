@@ -24,7 +24,7 @@ from .double_double import (
     power_of_two,
     two_sum,
 )
-from .rounding import Plateaus, correctly_rounded, distrust
+from .rounding import correctly_rounded, distrust
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -49,9 +49,7 @@ def exp(x: ArrayLike) -> Array:
 
     exp(+-0) = 1, exp(-inf) = +0, exp(+inf) = +inf, exp(NaN) = NaN.
     """
-    return correctly_rounded(
-        _exp_kernel, exact.exp, x, plateaus=Plateaus(-746.0, 0.0, 710.0, np.inf)
-    )
+    return correctly_rounded(_exp_kernel, exact.exp, x, plateaus=((-746.0, 0.0), (710.0, np.inf)))
 
 
 def expm1(x: ArrayLike) -> Array:
@@ -65,7 +63,7 @@ def expm1(x: ArrayLike) -> Array:
         exact.expm1,
         x,
         identity_below=2.0**-54,
-        plateaus=Plateaus(-40.0, -1.0, 710.0, np.inf),
+        plateaus=((-40.0, -1.0), (710.0, np.inf)),
     )
 
 
@@ -75,7 +73,7 @@ def sigmoid(x: ArrayLike) -> Array:
     sigmoid(+-0) = 0.5, sigmoid(-inf) = +0, sigmoid(+inf) = 1, sigmoid(NaN) = NaN.
     """
     return correctly_rounded(
-        _sigmoid_kernel, exact.sigmoid, x, plateaus=Plateaus(-746.0, 0.0, 40.0, 1.0)
+        _sigmoid_kernel, exact.sigmoid, x, plateaus=((-746.0, 0.0), (40.0, 1.0))
     )
 
 

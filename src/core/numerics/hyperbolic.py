@@ -29,9 +29,9 @@ def tanh(x: ArrayLike) -> Array:
 def _tanh_kernel(x: Array) -> tuple[Array, Array, Array]:
     """Relative error below 2**-67: that of m enters 2/(m + 2) times, and is 2**-68 near m = 0.
 
-    tanh(22) = 1 - 2**-62.5 rounds to 1, so larger arguments may be cut to 22.
+    1 - tanh(30) = 2**-85.5 is within the bound, so larger arguments may be cut to 30.
     """
-    m, m_low = expm1_double_double(np.minimum(np.abs(x), 22.0) * -2.0)
+    m, m_low = expm1_double_double(np.minimum(np.abs(x), 30.0) * -2.0)
     total, carry = fast_two_sum(2.0, m)
     quotient, remainder = divide((m, m_low), (total, carry + m_low))
     sign = np.copysign(1.0, -x)

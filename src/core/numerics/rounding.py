@@ -8,7 +8,7 @@ go one by one to an exact scalar function.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,16 +19,10 @@ if TYPE_CHECKING:
 
     from .double_double import Array
 
+Booleans: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
+Plateaus: TypeAlias = "tuple[tuple[float, float], tuple[float, float]]"
+
 _BLOCK = 8192  # elements; a kernel's temporaries then stay in the second-level cache
-
-
-class Plateaus(NamedTuple):
-    """Where a function is constant after rounding, at both ends of its domain."""
-
-    below: float
-    floor: float
-    above: float
-    ceiling: float
 
 
 def correctly_rounded(
@@ -41,7 +35,8 @@ def correctly_rounded(
     """Evaluate a function of one or more arguments, element by element.
 
     `identity_below`: for |x| below this the correctly rounded result is x itself.
-    `plateaus`: spares the scalar function the elements that saturate.
+    `plateaus`: ((a, floor), (b, ceiling)) if the result is `floor` for all x < a and `ceiling` for
+    all x > b; spares the scalar function the elements that saturate.
     """
     arrays = [np.asarray(a, dtype=np.float64) for a in arguments]
     if len(arrays) > 1:
@@ -68,24 +63,22 @@ def correctly_rounded(
 
 def _settle(
     rounded: Array,
-    unsettled: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    unsettled: Booleans,
     exact: Callable[..., float],
     block: list[Array],
     plateaus: Plateaus | None,
 ) -> None:
     """Fill in the elements that the rounding test left open."""
     if plateaus is not None:
-        for reached, value in (
-            (block[0] < plateaus.below, plateaus.floor),
-            (block[0] > plateaus.above, plateaus.ceiling),
-        ):
+        (below, floor), (above, ceiling) = plateaus
+        for reached, value in ((block[0] < below, floor), (block[0] > above, ceiling)):
             np.copyto(rounded, value, where=reached)
             unsettled &= ~reached
     for i in np.flatnonzero(unsettled).tolist():
         rounded[i] = exact(*(a[i].item() for a in block))
 
 
-def distrust(error: Array, outside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
+def distrust(error: Array, outside: Booleans) -> None:
     """Give elements outside a kernel's domain an infinite error, so that no test settles them."""
     if np.count_nonzero(outside):
         error[outside] = np.inf

@@ -8,11 +8,10 @@ no sum is ever -0.0. Arithmetic is vectorised over the results, never over the t
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..arrays import Array, IndexArray
 
 __all__ = ["matmul", "scatter_add_rows", "sum_axis", "unbroadcast"]
-
-Array = NDArray[np.float64]
 
 
 def _sum_first_axis(terms: Array) -> Array:
@@ -52,7 +51,7 @@ def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
     return _sum_first_axis(terms).reshape(shape)
 
 
-def scatter_add_rows(rows: Array, ids: NDArray[np.intp], count: int) -> Array:
+def scatter_add_rows(rows: Array, ids: IndexArray, count: int) -> Array:
     """A (count, width) table with row `ids[p]` receiving `rows[p]`, for p in order."""
     table = np.zeros((count, rows.shape[-1]))
     np.add.at(table, ids, rows)  # unbuffered: one row after the other, repeated ids included

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core.autodiff import Array, constant
+from ...core.arrays import Array
+from ...core.autodiff import constant
 from ...core.nn.errors import LinearBiasWidth, LinearInputRank, LinearInputWidth
 from ...core.nn.linear import Linear
 from ...core.nn.parameters import named_parameter
