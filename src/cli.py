@@ -14,6 +14,8 @@ from .errors import LlmTraceError
 from .report.stdout import OutputError, write_stdout
 from .traces import Entry, entries, find
 
+PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
+
 TRACE_OPTIONS = (
     click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
     click.Option(
@@ -58,7 +60,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """A tool, or the command of a trace."""
         entry = find(name)
-        return trace_command(entry) if entry else super().get_command(ctx, name)
+        return TraceCommand(entry) if entry else super().get_command(ctx, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -86,6 +88,25 @@ class Commands(click.Group):
             )
 
 
+class TraceCommand(click.Command):
+    """The command of one trace; its help is the trace module's docstring."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(
+            entry.command,
+            params=[*TRACE_OPTIONS],
+            callback=lambda **options: run_trace(entry, **options),
+            short_help=entry.summary,
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+        self.entry = entry
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The docstring, read only when somebody asks."""
+        self.help = f"{self.entry.title}\n\n{self.entry.description()}"
+        super().format_help_text(ctx, formatter)
+
+
 @click.group(
     cls=Commands,
     invoke_without_command=True,
@@ -101,18 +122,6 @@ def cli(ctx: click.Context) -> None:
     """Show the help where no command is given."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-def trace_command(entry: Entry) -> click.Command:
-    """The command of one trace; its help is the trace module's docstring."""
-    return click.Command(
-        entry.command,
-        params=[*TRACE_OPTIONS],
-        callback=lambda **options: run_trace(entry, **options),
-        help=f"{entry.title}\n\n{entry.description()}",
-        short_help=entry.summary,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
 
 
 def run_trace(
@@ -206,9 +215,12 @@ def explain(ctx: click.Context, trace: str) -> None:
 
 
 def emit(pieces: Iterable[str], output: str | None = None) -> None:
-    """Write to the file `output`, or to standard output."""
+    """Write to the file `output`, or to standard output. A reader may leave early."""
     if output is None or output == "-":
-        write_stdout(pieces)
+        try:
+            write_stdout(pieces)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(PIPE_CLOSED) from None
     else:
         from .report.files import write_file
 
@@ -234,6 +246,4 @@ def main() -> None:
         status = 2
     except click.Abort:
         status = 130
-    except BrokenPipeError:
-        status = 141  # as a shell reports a program that SIGPIPE ended
     raise SystemExit(status)

@@ -1,4 +1,4 @@
-"""Chapter 19: one affine projection, both ways
+"""Chapter 19: an affine projection
 
 One weight and one bias are applied at every position. Each output cell is a sum of products over
 the input features; on the way back the weight and the bias gather the contributions of every

@@ -1,4 +1,4 @@
-"""Chapter 16: the operations of a language model
+"""Chapter 16: operations of a language model
 
 Rows of an embedding table are picked by token id, projected, activated with SiLU, and scored by the
 mean negative log-likelihood of the target classes. The way back ends in the table: an id that

@@ -1,4 +1,4 @@
-"""Chapter 20: a gated feed-forward block, both ways
+"""Chapter 20: a gated feed-forward block
 
 Every position goes through two branches, x W_gate and x W_up. SiLU turns the first one into a gate
 that multiplies the second, and W_down brings the product back to the model's width. On the way back

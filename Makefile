@@ -1,0 +1,54 @@
+# `make demo` and `make test` need nothing but Python and make: they set up .venv themselves.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: help demo test golden lint typecheck format check bench numerics-exhaustive clean
+
+help: ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: $(VENV)/.program ## print the SwiGLU trace
+	@$(BIN)/llm-trace swiglu
+
+test: $(VENV)/.developer ## run all tests
+	@$(BIN)/python -m pytest
+
+golden: $(VENV)/.developer ## accept what the traces print now
+	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
+	@git status --short golden
+
+lint: $(VENV)/.developer ## ruff
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+format: $(VENV)/.developer ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+typecheck: $(VENV)/.developer .typing/llm_trace ## mypy --strict
+	@$(BIN)/mypy
+
+check: lint typecheck test ## everything that a pull request needs
+
+bench: $(VENV)/.developer ## start-up, large fixtures and numerics, as ratios in one run
+	@$(BIN)/python benchmarks/bench.py
+
+numerics-exhaustive: $(VENV)/.developer ## millions of inputs of every function against MPFR
+	@$(BIN)/python benchmarks/numerics_exhaustive.py
+
+clean: ## remove what was made here
+	rm -rf $(VENV) .typing build *.egg-info src/*.egg-info
+
+$(VENV)/.program: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.developer: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.program
+
+.typing/llm_trace:
+	@mkdir -p .typing && ln -sfn ../src $@

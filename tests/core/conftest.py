@@ -1,0 +1,12 @@
+"""Hypothesis draws the same examples on every run, and no example is ever too slow."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")

@@ -1,0 +1,51 @@
+"""How syrupy keeps golden files: one file a trace and form, exactly the program's bytes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from syrupy.extensions.single_file import SingleFileSnapshotExtension
+from syrupy.location import PyTestLocation
+from syrupy.types import SerializedData, SnapshotIndex
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+class GoldenFile(SingleFileSnapshotExtension):
+    """`golden/NAME.EXTENSION`, where NAME is what the snapshot is called."""
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(GOLDEN)
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        return str(index)
+
+    def diff_lines(
+        self, serialized_data: SerializedData, snapshot_data: SerializedData
+    ) -> Iterator[str]:
+        """The lines that differ, as text, and how to accept them."""
+        yield from super().diff_lines(_text(serialized_data), _text(snapshot_data))
+        yield "If this is intended: `make golden`, and commit the difference."
+
+
+def _text(data: SerializedData) -> str:
+    return data.decode() if isinstance(data, bytes) else data
+
+
+class TraceFile(GoldenFile):
+    """The canonical trace."""
+
+    file_extension = "trace"
+
+
+class RustFile(GoldenFile):
+    """The trace in the original demo's style."""
+
+    file_extension = "rust"
+
+
+class ReportFile(GoldenFile):
+    """The learner report."""
+
+    file_extension = "report"

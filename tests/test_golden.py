@@ -1,0 +1,76 @@
+"""Every trace in every form, against the bytes that were last accepted."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from llm_trace.report.trace import report_text
+from llm_trace.traces import Entry, entries
+
+from .golden_files import GOLDEN, GoldenFile, ReportFile, RustFile, TraceFile
+
+ENTRIES = entries()
+FORMS: dict[type[GoldenFile], str] = {TraceFile: "trace", RustFile: "rust", ReportFile: "report"}
+
+
+def produced(entry: Entry, form: str) -> bytes:
+    trace = entry.load()
+    fixture = trace.fixture()
+    if form == "report":
+        return "".join(report_text(entry.load_report()(fixture))).encode()
+    style = (trace.rust,) if form == "rust" else ()
+    return "".join(trace.text(fixture, *style)).encode()
+
+
+@pytest.mark.parametrize("extension", FORMS, ids=FORMS.values())
+@pytest.mark.parametrize("command", ENTRIES)
+def test_prints_the_accepted_bytes(
+    command: str, extension: type[GoldenFile], snapshot: SnapshotAssertion
+) -> None:
+    golden = snapshot.use_extension(extension)
+    assert produced(ENTRIES[command], FORMS[extension]) == golden(name=command)
+
+
+@pytest.mark.parametrize("form", FORMS.values())
+@pytest.mark.parametrize("command", ENTRIES)
+def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
+    assert produced(ENTRIES[command], form) == produced(ENTRIES[command], form)
+
+
+def test_golden_holds_nothing_else() -> None:
+    expected = {f"{command}.{form}" for command in ENTRIES for form in FORMS.values()}
+    assert {path.name for path in GOLDEN.iterdir()} == expected
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
+def test_golden_files_are_plain_text(path: Path) -> None:
+    data = path.read_bytes()
+    assert data.isascii()
+    assert data.endswith(b"\n")
+    assert b"\r" not in data
+    assert b"\x1b" not in data
+    assert not any(line.endswith(b" ") for line in data.splitlines())
+
+
+def test_one_changed_twelfth_digit_fails(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for name in ("tests", "golden"):
+        shutil.copytree(GOLDEN.parent / name, project / name)
+    shutil.copy(GOLDEN.parent / "pyproject.toml", project)
+    golden = project / "golden" / "swiglu.trace"
+    golden.write_bytes(golden.read_bytes().replace(b"4.634916362006", b"4.634916362007", 1))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/test_golden.py", "-k", "accepted and swiglu"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "1 failed, 2 passed" in run.stdout
+    assert "4.634916362007" in run.stdout
+    assert "make golden" in run.stdout
