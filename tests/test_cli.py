@@ -207,7 +207,8 @@ def test_a_closed_standard_output_ends_in_one_line() -> None:
 def test_a_reader_that_leaves_ends_it_quietly(
     unbuffered: tuple[str, ...], long_fixture: Path
 ) -> None:
-    command = [sys.executable, *unbuffered, "-m", "llm_trace", "swiglu", "--fixture", long_fixture]
+    program = [sys.executable, *unbuffered, "-m", "llm_trace"]
+    command = [*program, "swiglu", "--fixture", str(long_fixture)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -114,7 +114,7 @@ def test_a_wrong_use_that_is_not_refused_is_noticed(monkeypatch: MonkeyPatch) ->
 
 
 def test_a_refusal_that_touches_a_gradient_is_noticed(monkeypatch: MonkeyPatch) -> None:
-    refuse = model_ops.exp
+    refuse = elementwise.exp
 
     def wrong(x: Tensor) -> Tensor:
         x.zero_gradient()

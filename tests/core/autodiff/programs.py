@@ -76,7 +76,7 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
     known = [*shapes]
     used: set[int] = set()
 
-    def record(operation: str, operands: tuple[int, ...], shape: Shape, **arguments: Any) -> int:
+    def record(operation: str, operands: tuple[int, ...], shape: Shape, /, **arguments: Any) -> int:
         steps.append(Step(operation, operands, arguments))
         known.append(shape)
         used.update(operands)
@@ -123,9 +123,8 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
                     record("broadcast_to", (x,), target, shape=target)
             case "reduce" if rank:
                 axis = int(rng.integers(rank))
-                record(
-                    "sum_axis", (x,), shape[:axis] + (1,) + shape[axis + 1 :], axis=axis, keep=True
-                )
+                kept = (*shape[:axis], 1, *shape[axis + 1 :])
+                record("sum_axis", (x,), kept, axis=axis, keep=True)
             case "classes" if rank and 0 not in shape:
                 axis = int(rng.integers(rank))
                 classes = shape[axis]

@@ -350,7 +350,7 @@ def test_groups_of_a_middle_class_axis_are_row_major() -> None:
     np.testing.assert_allclose(loss.value, -np.mean(picked), rtol=1e-13)
 
 
-# Numbers that only one way of computing gives ------------------------------------------------------
+# Numbers that only one way of computing gives -----------------------------------------------------
 
 
 def bits(values: Array) -> bytes:
@@ -456,7 +456,7 @@ def test_the_weight_gradient_adds_batch_after_batch_and_the_bias_gradient_runs_f
     assert trace.adjoint(b).item() == 1.0  # ((1 + u) + u) + u
 
 
-# Whole graphs, bit for bit ----------------------------------------------------------------------
+# Whole graphs, bit for bit ------------------------------------------------------------------------
 
 
 def test_a_batched_layer_has_the_bits_of_scalar_loops() -> None:
