@@ -24,7 +24,7 @@ from llm_trace.core.numerics.logarithm import log, log1p
 from llm_trace.core.numerics.power import power
 from llm_trace.core.numerics.trigonometric import cos, sin
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 Generator = np.random.Generator
 Inputs = Callable[[Generator, int], tuple[Array, ...]]
 
@@ -232,7 +232,8 @@ def samples(name: str, total: int, seed: int) -> Iterator[tuple[Array, ...]]:
 def differing(ours: Array, truth: Array) -> NDArray[np.bool_]:
     """Where bits differ; all NaNs are alike."""
     same = ours.view(np.int64) == truth.view(np.int64)
-    return ~(same | (np.isnan(ours) & np.isnan(truth)))
+    different: NDArray[np.bool_] = ~(same | (np.isnan(ours) & np.isnan(truth)))
+    return different
 
 
 class Fallbacks:
@@ -243,8 +244,8 @@ class Fallbacks:
         self._settle = rounding._settle
 
     def __enter__(self) -> "Fallbacks":
-        def settle(rounded: Array, unsettled: Any, *rest: Any) -> None:
-            self._settle(rounded, unsettled, *rest)
+        def settle(rounded: Array, unsettled: Any, exact: Any, block: Any, plateaus: Any) -> None:
+            self._settle(rounded, unsettled, exact, block, plateaus)
             normal = (np.abs(rounded) >= 2.0**-1022) & (rounded - rounded == 0)
             self.count += int(np.count_nonzero(unsettled & normal))
 

@@ -34,7 +34,7 @@ A head has few enough bits for exact products; middle and tail are what the head
 
 def truncated(value: Decimal, places: int) -> float:
     """`value` cut towards zero to a multiple of 2**-places."""
-    return int(value * 2**places) / 2**places
+    return float(Fraction(int(value * Decimal(2) ** places)) / Fraction(2) ** places)
 
 
 def head(value: Decimal, bits: int = 26) -> float:

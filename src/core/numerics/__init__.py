@@ -8,6 +8,7 @@ because their last digits differ between machines.
 from .exponential import exp
 from .hyperbolic import tanh
 from .logarithm import log, log1p
-from .sums import matmul, scatter_add_rows, sum_axis, unbroadcast
+from .products import matmul
+from .sums import scatter_add_rows, sum_axis, unbroadcast
 
 __all__ = ["exp", "log", "log1p", "matmul", "scatter_add_rows", "sum_axis", "tanh", "unbroadcast"]

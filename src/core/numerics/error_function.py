@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
     from .double_double import Array
 
+__all__ = ["erf"]
+
 _BASE_HEADS = np.array(tables.ERF_BASE_HEADS)
 _BASE_TAILS = np.array(tables.ERF_BASE_TAILS)
 _SLOPE_HEADS = np.array(tables.ERF_SLOPE_HEADS)
 _SLOPE_TAILS = np.array(tables.ERF_SLOPE_TAILS)
 
-_LAST_TERM = 12
+_LAST_TERM = 10
 
 
 def erf(x: ArrayLike) -> Array:

@@ -144,8 +144,9 @@ def _power_of_positive(x: float, y: float) -> float:
 
     def approximate(context: Context) -> Decimal:
         widened = context.copy()
-        widened.prec += 10  # |y * log(x)| < 800: an absolute error is 3 digits more than relative
-        return widened.exp(widened.multiply(_decimal(y), widened.ln(_decimal(x))))
+        widened.prec += 10  # an absolute error below 800 * 10**-prec becomes a relative one
+        product = widened.multiply(_decimal(y), widened.ln(_decimal(x)))
+        return widened.exp(widened.max(-800, widened.min(product, 800)))
 
     return _settle(approximate)
 
@@ -205,12 +206,13 @@ def cos(x: float) -> float:
 def _sine_of_sum(x: float, quarters: int) -> float:
     """sin(x + quarters * pi/2), x not so small that a fixed point loses it.
 
-    x is reduced by a multiple of pi/2 with as many extra bits as that multiple has.
+    x is reduced by a multiple of pi/2 with at least as many extra bits as that multiple has;
+    rounded up, so that few values of pi need computing.
     """
     m, e = _integer_and_exponent(x)
 
     def approximate(bits: int) -> int:
-        wide = bits + max(0, e + 53)
+        wide = bits + (max(0, e + 53) + 255) // 256 * 256
         quarter = _scaled_pi(wide) >> 1
         scaled = _shifted(m, e + wide)
         k = (2 * scaled + quarter) // (2 * quarter)
@@ -225,7 +227,8 @@ def _sine_of_sum(x: float, quarters: int) -> float:
 def reduce_large(x: float) -> tuple[int, float, float, float]:
     """(k mod 512, r, r_low, error bound) with x = k*pi/256 + r + r_low, |r| <= pi/512.
 
-    Payne and Hanek: multiply by 256/pi to so many bits that 256 of the fraction are right.
+    Payne and Hanek: multiply by 256/pi to so many bits that 248 of the fraction are right. The
+    bound is absolute; rounding r_low adds 2**-106 of r.
     """
     if not math.isfinite(x):
         return 0, math.nan, math.nan, math.inf

@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 
     from .double_double import Array, Pair
 
+__all__ = ["exp", "expm1", "sigmoid"]
+
 _BASE_HEADS = np.array(tables.EXP_BASE_HEADS)
 _BASE_TAILS = np.array(tables.EXP_BASE_TAILS)
 _STEPS_PER_UNIT = constant(tables.EXP_STEPS_PER_UNIT)
 _STEP_HEAD = constant(tables.EXP_STEP_HEAD)
 _STEP_TAIL = constant(tables.EXP_STEP_TAIL)
 _STEP_MASK, _STEP_BITS = integer(127), integer(7)
-_HALF, _ONE = constant(0.5), constant(1.0)
+_HALF = constant(0.5)
 _C3, _C4, _C5, _C6, _C7 = (constant(1 / n) for n in (6, 24, 120, 720, 5040))
 
 # Beyond these a result, or the low half of its double-double, leaves the normal range.
@@ -116,34 +118,36 @@ def exp_double_double(x: Array, x_low: Array | None = None) -> Pair:
     """
     base_head, base_tail, q_head, q_tail = exp_factors(x, x_low)
     high, carry = fast_two_sum(base_head, base_head * q_head)
-    return high, carry + (base_head * q_tail + base_tail * (_ONE + (q_head + q_tail)))
+    return high, carry + (base_head * q_tail + (base_tail * (q_head + q_tail) + base_tail))
 
 
 def expm1_double_double(x: Array) -> Pair:
-    """exp(x) - 1 as high + low, relative error below 2**-67.
+    """exp(x) - 1 as high + low, relative error below 2**-67.9.
 
-    Subtracting 1 from the base is exact as a sum of two floats. Absolute errors are those of
-    exp_factors, 2**-77 of the base; |exp(x) - 1| > 2**-9.1 unless k = 0, and for k = 0 the base
-    is 1 and all errors are relative to r, 2**-70.
+    base - 1 is exact as a sum of two floats. If k = 0 the base is 1 and all errors are relative to
+    r, at most r**2 * 2**-52 < 2**-69. Else |exp(x) - 1| > 2**-8.55 of the base, and where it is
+    that small, so is k, and the errors of exp_factors come to 6 * 2**-79 of the base.
     """
     base_head, base_tail, q_head, q_tail = exp_factors(x)
     base_minus_one, base_carry = two_sum(base_head, -1.0)
     high, carry = two_sum(base_minus_one, base_head * q_head)
-    low = base_head * q_tail + base_tail * (_ONE + (q_head + q_tail))
+    low = base_head * q_tail + (base_tail * (q_head + q_tail) + base_tail)
     return fast_two_sum(high, carry + (base_carry + low))
 
 
 def exp_factors(x: Array, x_low: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """exp(x + x_low) = (base_head + base_tail) * (1 + q_head + q_tail).
 
-    Errors, for |x| < 2**10, so |k| < 2**17.6 and |r| < 2**-8.5, relative to the result:
-      r        k*head is exact (35 bits), x - k*head too (Sterbenz); k*tail is below 2**-25 and
-               rounds with error 2**-79, twice with x_low
-      r**2/2   head squared is exact (52 bits), the rest is below 2**-42
-      cubic    below 2**-28, three roundings: 2**-79.5; truncated at r**8/8!: 2**-83
-      base     tail below 2**-25, rounded with error 2**-79
-      sums     of terms below 2**-26, rounded with errors 2**-80 each
-    In all less than 2**-76.
+    Errors relative to the result, for |x| < 2**10, so |k| < 2**17.6 and |r| < 2**-8.5, in units of
+    2**-79:
+      r        k*head is exact (35 bits), x - k*head too (Sterbenz); k*tail is below 2**-25: 1, and
+               another 1 with x_low
+      r**2/2   head squared is exact (52 bits), the rest is below 2**-42: 0
+      cubic    below 2**-28, four roundings, and four more in the sums up to q_tail: 2;
+               truncated at r**8/8! (2**-83): 0.1
+      base     tail below 2**-25, rounded: 1
+      low      the callers' sums of terms below 2**-25, four roundings: 4; then low +- error: 1
+    In all less than 2**-75.
     """
     k_float, k = nearest_integer(x * _STEPS_PER_UNIT)
     start = x - k_float * _STEP_HEAD

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from .double_double import Array
 
+__all__ = ["tanh"]
+
 
 def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent, -m / (m + 2) with m = e**(-2|x|) - 1, correctly rounded to nearest even.

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from .double_double import Array
 
+__all__ = ["log", "log1p"]
+
 _RECIPROCALS = np.array(tables.LOG_RECIPROCALS)
 _BASE_HEADS = np.array(tables.LOG_BASE_HEADS)
 _BASE_TAILS = np.array(tables.LOG_BASE_TAILS)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from .double_double import Array
 
+__all__ = ["power"]
+
 
 def power(x: ArrayLike, y: ArrayLike) -> Array:
     """x**y, correctly rounded to nearest even; x and y broadcast.
@@ -53,7 +55,7 @@ def _power_kernel(x: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _saturate(product: Array, high: Array, low: Array, error: Array) -> None:
-    """Write certain overflow and underflow, and infinite y; leave what is near to the exact path."""
+    """Write certain overflow and underflow; leave what is near their limits to the exact path."""
     error[~((product >= LOWEST) & (product <= HIGHEST))] = np.inf
     for reached, value in ((product > 711.0, np.inf), (product < -746.0, 0.0)):
         high[reached] = value

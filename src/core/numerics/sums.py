@@ -1,4 +1,4 @@
-"""Sums and matrix products in one stated order.
+"""Sums in one stated order.
 
 Every sum starts at +0.0 and takes its terms one at a time, each product and each addition rounded
 on its own. So no result depends on a BLAS, on vector width or on memory layout; as a side effect
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array, IndexArray
 
-__all__ = ["matmul", "scatter_add_rows", "sum_axis", "unbroadcast"]
+__all__ = ["scatter_add_rows", "sum_axis", "unbroadcast"]
 
 
 def _sum_first_axis(terms: Array) -> Array:
@@ -56,17 +56,3 @@ def scatter_add_rows(rows: Array, ids: IndexArray, count: int) -> Array:
     table = np.zeros((count, rows.shape[-1]))
     np.add.at(table, ids, rows)  # unbuffered: one row after the other, repeated ids included
     return table
-
-
-def matmul(left: Array, right: Array) -> Array:
-    """(..., n, k) times (..., k, m) -> (..., n, m), batch axes broadcast.
-
-    Each cell starts at +0.0 and adds left[n, 0] * right[0, m], then left[n, 1] * right[1, m], ...
-    """
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    out = np.zeros((*batch, left.shape[-2], right.shape[-1]))
-    product = np.empty_like(out)
-    for k in range(left.shape[-1]):
-        np.multiply(left[..., :, k, None], right[..., k, None, :], out=product)
-        np.add(out, product, out=out)
-    return out

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .double_double import Array, Integers
 
+__all__ = ["cos", "sin"]
+
 _QUARTER = 128  # steps in a quarter of a circle
 _CIRCLE_MASK = 4 * _QUARTER - 1
 _LARGE = 2.0**19  # beyond, k would need more than 26 bits
@@ -98,7 +100,7 @@ def _reduce(x: Array) -> tuple[Integers, Array, Array, Array]:
     """(k, r, r_low, error) with x = k*pi/256 + r + r_low + error.
 
     For |x| <= 2**19, |k| < 2**25.4: k*head and k*middle are exact (27 bits each), x - k*head is
-    exact (Sterbenz), k*tail rounds with error |k| * 2**-114.
+    exact (both on a grid of 2**-60), k*tail rounds with error |k| * 2**-114.
     """
     k_float, k = nearest_integer(x * tables.SINE_STEPS_PER_UNIT)
     start = x - k_float * tables.SINE_STEP_HEAD

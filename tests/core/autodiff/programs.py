@@ -41,7 +41,6 @@ def run_both(program: Program, values: Sequence[Array], seed: int = 0) -> Both:
     mirrored = [port.leaf(value) for value in values]
     expected = program(port, *mirrored)
     assert output.shape == expected.shape
-    assert [node.shape for node in trace.nodes[-1:]] == [expected.shape]
     found = port.adjoints(expected, upstream.ravel().tolist())
     return Both(
         output.value,
