@@ -1,5 +1,5 @@
-from typing_extensions import Buffer
+from ..arrays import Array
 
 def multiply(
-    left: Buffer, right: Buffer, out: Buffer, count: int, n: int, inner: int, m: int, /
+    left: Array, right: Array, out: Array, count: int, n: int, inner: int, m: int, /
 ) -> None: ...
