@@ -80,7 +80,7 @@ class Linear:
     @property
     def parameter_count(self) -> int:
         """Scalars in all parameters."""
-        return sum(parameter.tensor.value.size for parameter in self.parameters)
+        return sum(parameter.tensor.value.size for parameter in self.parameters)  # of integers
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., input_width) -> (..., output_width). Raises LinearInputRank, LinearInputWidth."""

@@ -92,7 +92,7 @@ class QKV:
     @property
     def parameter_count(self) -> int:
         """Scalars in all parameters."""
-        return sum(linear.parameter_count for linear in self.projections.values())
+        return sum(linear.parameter_count for linear in self.projections.values())  # of integers
 
     def __call__(self, x: Tensor) -> QKVPass:
         """(batch, tokens, model_width) -> three times (batch, tokens, head_width).

@@ -91,7 +91,9 @@ class SwiGLU:
     @property
     def parameter_count(self) -> int:
         """Scalars in all parameters."""
-        return sum(linear.parameter_count for linear in (self.gate, self.up, self.down))
+        return sum(
+            linear.parameter_count for linear in (self.gate, self.up, self.down)
+        )  # of integers
 
     def __call__(self, x: Tensor) -> SwiGLUPass:
         """(..., model_width) -> (..., output_width). Raises SwiGLUProjection, SwiGLUOperation."""

@@ -391,11 +391,8 @@ def test_projections_give_the_known_values_and_gradients() -> None:
         [3.0, 0.0, -1.0, 2.0],
         [3.0, -3.0, 1.0, 3.0],
     ]
-    upstream = [[1, 0, -1, 2], [0.5, -1, 1, 0], [2, 1, 0, -0.5]]
-    terms = [
-        total(mul(tensor, constant(np.reshape(g, (1, 2, 2)))))
-        for tensor, g in zip(passed, upstream, strict=True)
-    ]
+    upstream = np.array([[1, 0, -1, 2], [0.5, -1, 1, 0], [2, 1, 0, -0.5]]).reshape(3, 1, 2, 2)
+    terms = [total(mul(tensor, constant(g))) for tensor, g in zip(passed, upstream, strict=True)]
     loss = add(add(terms[0], terms[1]), terms[2])
     assert loss.value == -2.0
     trace = trace_backward(loss)
