@@ -18,7 +18,8 @@ test: $(VENV)/.developer ## run all tests
 
 golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
-	@git status --short golden
+	@$(BIN)/python scripts/golden_digests.py
+	@git status --short golden src/golden.sha256
 
 lint: $(VENV)/.developer ## ruff
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

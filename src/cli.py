@@ -214,6 +214,23 @@ def explain(ctx: click.Context, trace: str) -> None:
         fail(str(error))
 
 
+@cli.command("selfcheck", help="Prove that this machine prints the bytes of every other.")
+def selfcheck() -> None:
+    """Print a digest of everything, the environment and the verdict; status 1 if it differs."""
+    from . import selfcheck as check
+
+    found = [*check.findings()]
+    different = [finding.name for finding in found if not finding.same]
+    verdict = f"different: {' '.join(different)}" if different else "the same as everywhere"
+    width = max(len(finding.name) for finding in found)
+    lines = [f"{finding.name:{width}}  {finding.digest}" for finding in found]
+    lines += [f"environment  {check.environment()}"]
+    lines += [f"digest       {check.overall(found)}", f"verdict      {verdict}"]
+    emit(f"{line}\n" for line in lines)
+    if different:
+        raise click.exceptions.Exit(1)
+
+
 def emit(pieces: Iterable[str], output: str | None = None) -> None:
     """Write to the file `output`, or to standard output. A reader may leave early."""
     if output is None or output == "-":

@@ -1,13 +1,18 @@
 """The program as its users meet it: real processes, pipes, files and mistakes."""
 
 import os
+import platform
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from llm_trace import selfcheck
+from llm_trace.core.arrays import Array
+from llm_trace.core.numerics import exp, tanh
 from llm_trace.traces import entries
 
 from .golden_files import GOLDEN
@@ -230,6 +235,27 @@ def test_a_slow_reader_gets_every_byte(unbuffered: str, long_fixture: Path) -> N
     )
     assert piped.stdout.endswith(b"TRACE swiglu-feed-forward-v1 END\n")
     assert piped.stdout == run("swiglu", "--fixture", long_fixture).stdout
+
+
+def test_selfcheck_says_that_this_machine_prints_the_same_bytes() -> None:
+    done = run("selfcheck")
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 0
+    assert lines[-1] == "verdict      the same as everywhere"
+    assert lines[-3].startswith(f"environment  Python {platform.python_version()}, numpy ")
+
+
+def test_selfcheck_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(x: Array) -> Array:
+        return np.nextafter(tanh(x), 2.0)
+
+    wrong.__name__ = "tanh"
+    monkeypatch.setattr(selfcheck, "FUNCTIONS", (exp, wrong))
+    monkeypatch.setattr(selfcheck, "entries", dict)
+    different = {finding.name for finding in selfcheck.findings() if not finding.same}
+    assert "numerics.tanh" in different
+    assert "numerics.exp" not in different
+    assert "swiglu.trace" in different  # it was not run at all
 
 
 class TestOutputFile:

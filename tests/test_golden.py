@@ -1,5 +1,6 @@
 """Every trace in every form, against the bytes that were last accepted."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from llm_trace.report.trace import report_text
+from llm_trace.selfcheck import accepted_digests
 from llm_trace.traces import Entry, entries
 
 from .golden_files import GOLDEN, GoldenFile, ReportFile, RustFile, TraceFile
@@ -54,6 +56,15 @@ def test_golden_files_are_plain_text(path: Path) -> None:
     assert b"\r" not in data
     assert b"\x1b" not in data
     assert not any(line.endswith(b" ") for line in data.splitlines())
+
+
+def test_the_digests_of_selfcheck_are_those_of_the_golden_files() -> None:
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in GOLDEN.iterdir()
+    }
+    accepted = accepted_digests()
+    assert digests == {name: accepted[name] for name in digests}
+    assert {name for name in accepted if not name.startswith("numerics.")} == {*digests}
 
 
 def test_one_changed_twelfth_digit_fails(tmp_path: Path) -> None:

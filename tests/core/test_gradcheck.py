@@ -1,7 +1,6 @@
 """Central differences: which points, which calls, which arithmetic, and which refusal first."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -40,6 +39,10 @@ Array = NDArray[np.float64]
 
 INF, NAN = math.inf, math.nan
 LARGEST = 1.7976931348623157e308
+
+
+def never(x: object) -> float:
+    raise AssertionError("the objective was called")
 
 
 # Sampling ---------------------------------------------------------------------------------------
@@ -128,7 +131,7 @@ def test_a_slope_weighs_by_the_other_sides_spacing() -> None:
 
 @given(
     point=st.floats(-1e3, 1e3),
-    step=st.floats(1e-6, 1.0).filter(lambda step: step > 0.0),
+    step=st.floats(1e-6, 1.0),
 )
 def test_weights_follow_the_stated_arithmetic(point: float, step: float) -> None:
     probe = stencil(point, step)
@@ -184,38 +187,23 @@ def test_unequal_weights_cancel_the_quadratic_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "error"),
+    ("values", "calls", "error"),
     [
-        ([NAN, INF, INF], NonFiniteEvaluation(side="minus", value=NAN)),
-        ([1.0, INF, NAN], NonFiniteEvaluation(side="center", value=INF)),
-        ([1.0, 1.0, -INF], NonFiniteEvaluation(side="plus", value=-INF)),
-        ([-LARGEST, LARGEST, -LARGEST], NonFiniteSlope(side="minus", value=INF)),
-        ([0.0, -LARGEST / 4, LARGEST / 4], NonFiniteSlope(side="plus", value=INF)),
+        ([NAN, INF, INF], 1, NonFiniteEvaluation(side="minus", value=NAN)),
+        ([1.0, INF, NAN], 2, NonFiniteEvaluation(side="center", value=INF)),
+        ([1.0, 1.0, -INF], 3, NonFiniteEvaluation(side="plus", value=-INF)),
+        ([-LARGEST, LARGEST, -LARGEST], 3, NonFiniteSlope(side="minus", value=INF)),
+        ([0.0, -LARGEST / 8, LARGEST / 4], 3, NonFiniteSlope(side="plus", value=INF)),
     ],
 )
 def test_evaluation_stops_at_the_first_value_that_is_not_finite(
-    values: list[float], error: CoreError
+    values: list[float], calls: int, error: CoreError
 ) -> None:
     remaining = iter(values)
     with pytest.raises(type(error)) as refused:
         central_difference(lambda x: next(remaining), 0.0, 0.25)
     assert str(refused.value) == str(error)
-    if isinstance(error, NonFiniteEvaluation):
-        side = ("minus", "center", "plus").index(error.side)
-        assert [*remaining] == [*values[side + 1 :]] or math.isnan(values[-1])
-        assert len(values) - side - 1 >= 0
-
-
-def test_no_call_follows_a_value_that_is_not_finite() -> None:
-    calls: list[float] = []
-
-    def function(x: float) -> float:
-        calls.append(x)
-        return NAN
-
-    with pytest.raises(NonFiniteEvaluation):
-        central_difference(function, 1.0, 0.5)
-    assert calls == [0.5]
+    assert len([*remaining]) == 3 - calls
 
 
 @pytest.mark.xfail(strict=True, reason="numpy scalars are kept, and warn where floats overflow")
@@ -251,11 +239,9 @@ def test_differences_hold_plain_floats() -> None:
 def test_a_stencil_is_refused_for_the_first_thing_that_is_wrong(
     point: float, step: float, error: CoreError
 ) -> None:
-    calls: list[float] = []
     with pytest.raises(CoreError) as refused:
-        central_difference(lambda x: calls.append(x) or x, point, step)  # type: ignore[func-returns-value]
+        central_difference(never, point, step)
     assert refused.value == error
-    assert calls == []
 
 
 def test_a_step_that_is_not_a_number_is_refused() -> None:
@@ -284,9 +270,9 @@ def test_the_scaled_error_is_a_difference_of_quotients(
 
 
 def test_dividing_the_difference_would_give_another_error() -> None:
-    result = compare(10.1, 10.3, 1.0)
-    assert result.scaled_error == abs(10.1 / 10.3 - 1.0)
-    assert result.scaled_error != result.absolute_error / 10.3
+    result = compare(1.1, 1.2, 1.0)
+    assert result.scaled_error == abs(1.1 / 1.2 - 1.0)
+    assert result.scaled_error != result.absolute_error / 1.2
 
 
 def test_the_largest_numbers_can_be_compared() -> None:
@@ -319,10 +305,6 @@ def test_a_numerical_derivative_is_refused_by_its_own_name() -> None:
 
 
 # Tensors ----------------------------------------------------------------------------------------
-
-
-def never(x: Array) -> float:
-    raise AssertionError("the objective was called")
 
 
 @pytest.mark.parametrize(
@@ -465,8 +447,8 @@ def test_a_report_tells_the_worst_error_and_the_samples() -> None:
         max_samples=2,
     )
     assert report.samples == (0, 1)
-    assert [check.comparison.scaled_error for check in report.checks] == [0.2, 0.0] or True
-    assert report.max_scaled_error == abs(1.0 - 1.0 / 1.25)
+    assert [check.comparison.scaled_error for check in report.checks] == [1.0 - 1.0 / 1.25, 0.0]
+    assert report.max_scaled_error == 1.0 - 1.0 / 1.25
     assert report.passed
 
 
@@ -488,7 +470,9 @@ def test_a_gradient_wrong_by_a_thousandth_is_caught(spoil: float) -> None:
 
 
 def test_one_wrong_coordinate_fails_the_whole_report() -> None:
-    objective: Callable[[Array], float] = lambda x: float(x @ x)  # noqa: E731
+    def objective(x: Array) -> float:
+        return math.fsum(value * value for value in x.tolist())
+
     values = np.array([1.0, 2.0, 3.0])
     analytic = 2.0 * values
     analytic[1] *= 1.001

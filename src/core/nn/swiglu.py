@@ -91,9 +91,8 @@ class SwiGLU:
     @property
     def parameter_count(self) -> int:
         """Scalars in all parameters."""
-        return sum(
-            linear.parameter_count for linear in (self.gate, self.up, self.down)
-        )  # of integers
+        linears = (self.gate, self.up, self.down)
+        return sum(linear.parameter_count for linear in linears)  # of integers
 
     def __call__(self, x: Tensor) -> SwiGLUPass:
         """(..., model_width) -> (..., output_width). Raises SwiGLUProjection, SwiGLUOperation."""

@@ -1,8 +1,9 @@
 """The only place where float rounding is decided.
 
-Elementary functions are correctly rounded; sums run in a stated order. See `elementary` modules and
-`sums` for the rules. Nothing here calls libm, a BLAS, or numpy's own exp, log, tanh, sum or dot,
-because their last digits differ between machines.
+Elementary functions are correctly rounded, one module a family; sums and products run in a stated
+order. Nothing here calls libm, a BLAS, or numpy's own exp, log, tanh, sum or dot: their last digits
+differ between machines. What most traces need is gathered here; sine, cosine, powers and the error
+function are imported from their modules by those that ask for them.
 """
 
 from .exponential import exp

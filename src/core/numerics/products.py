@@ -1,9 +1,9 @@
 """The matrix product in one stated order.
 
-Each cell starts at +0.0 and adds left[i, 0] * right[0, j], then left[i, 1] * right[1, j], and so on,
-every product and every addition rounded on its own. Two routes do exactly that: a compiled one where
-it could be built, and numpy, vectorised over the cells. Cells are independent, so blocking and the
-exchange of the sides, (A B)^T = B^T A^T, change no bit.
+Each cell starts at +0.0 and adds left[i, 0] * right[0, j], then left[i, 1] * right[1, j], and so
+on, every product and every addition rounded on its own. Two routes do exactly that: a compiled one
+where it could be built, and numpy, vectorised over the cells. Cells are independent, so blocking
+and the exchange of the sides, (A B)^T = B^T A^T, change no bit.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""Sums and products, bit for bit against scalar loops in the stated order."""
-
-from collections.abc import Callable
-from typing import Any
+"""Sums, bit for bit against scalar loops in the stated order."""
 
 import numpy as np
 import pytest
@@ -9,45 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from llm_trace.core.numerics import matmul, scatter_add_rows, sum_axis, unbroadcast
+from llm_trace.core.numerics import scatter_add_rows, sum_axis, unbroadcast
 
 from .. import scalar_port as port
+from .arrays import LAYOUTS, assert_bits, spread
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
-
-
-def spread(shape: Shape, seed: int) -> Array:
-    """Values over twelve binary orders of magnitude: their sums depend on the order."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) * 2.0 ** rng.integers(-6, 7, size=shape)
-
-
-def assert_bits(ours: Array, shape: Shape, expected: list[float]) -> None:
-    assert ours.shape == shape
-    assert ours.dtype == np.float64
-    assert ours.tobytes() == np.array(expected, dtype=np.float64).tobytes()
-
-
-def every_second(x: Array) -> Array:
-    room = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan)
-    room[..., ::2] = x
-    return room[..., ::2]
-
-
-def read_only(x: Array) -> Array:
-    x = x.copy()
-    x.flags.writeable = False
-    return x
-
-
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "row-major": np.ascontiguousarray,
-    "column-major": np.asfortranarray,
-    "strided": every_second,
-    "reversed": lambda x: x[::-1].copy()[::-1],
-    "read-only": read_only,
-}
 
 extents = st.integers(0, 5)
 seeds = st.integers(0, 2**32 - 1)
@@ -180,70 +145,3 @@ def test_scatter_adds_two_thousand_repeats_in_order() -> None:
 def test_scattered_negative_zeros_and_untouched_rows_are_positive_zero() -> None:
     table = scatter_add_rows(np.full((2, 2), -0.0), np.array([1, 1]), 3)
     assert table.tobytes() == np.zeros((3, 2)).tobytes()
-
-
-# matmul -----------------------------------------------------------------------------------------
-
-
-@st.composite
-def products(draw: st.DrawFn) -> tuple[Shape, Shape]:
-    n, k, m = draw(st.tuples(extents, extents, extents))
-    batch = tuple(draw(st.lists(st.integers(0, 3), max_size=2)))
-    sides = []
-    for matrix in ((n, k), (k, m)):
-        kept = batch[draw(st.integers(0, len(batch))) :]
-        sides.append((*(draw(st.sampled_from([1, extent])) for extent in kept), *matrix))
-    return sides[0], sides[1]
-
-
-@given(shapes=products(), left_layout=layouts, right_layout=layouts, seed=seeds)
-@example(shapes=((3, 0), (0, 2)), left_layout="row-major", right_layout="row-major", seed=0)
-@example(shapes=((1, 5), (5, 1)), left_layout="strided", right_layout="reversed", seed=0)
-@example(shapes=((2, 1, 4, 3), (3, 3, 1)), left_layout="read-only", right_layout="strided", seed=0)
-def test_matmul_contracts_in_index_order(
-    shapes: tuple[Shape, Shape], left_layout: str, right_layout: str, seed: int
-) -> None:
-    left = LAYOUTS[left_layout](spread(shapes[0], seed))
-    right = LAYOUTS[right_layout](spread(shapes[1], seed + 1))
-    expected = port.matmul_cells(
-        left.ravel().tolist(), shapes[0], right.ravel().tolist(), shapes[1]
-    )
-    assert_bits(matmul(left, right), port.matmul_shape(*shapes), expected)
-
-
-@pytest.mark.parametrize(("n", "k", "m"), [(1, 1000, 1), (3, 70, 2), (1, 1025, 3), (17, 16, 16)])
-def test_long_contractions_are_sequential_and_unfused(n: int, k: int, m: int) -> None:
-    left, right = spread((n, k), seed=k), spread((k, m), seed=k + 1)
-    expected = port.matmul_cells(left.ravel().tolist(), (n, k), right.ravel().tolist(), (k, m))
-    assert_bits(matmul(left, right), (n, m), expected)
-
-
-@pytest.mark.parametrize("swap", ["left", "right", "both"])
-def test_a_transposed_operand_changes_no_order(swap: str) -> None:
-    left, right = spread((6, 9), seed=5), spread((9, 4), seed=6)
-    expected = matmul(left, right)
-    if swap != "right":
-        left = np.ascontiguousarray(left.T).T
-    if swap != "left":
-        right = np.ascontiguousarray(right.T).T
-    assert matmul(left, right).tobytes() == expected.tobytes()
-
-
-def test_products_and_sums_of_a_matmul_round_separately() -> None:
-    left = np.array([[1.0, 1.0 + 2.0**-30]])
-    right = np.array([[-1.0], [1.0 - 2.0**-30]])
-    assert matmul(left, right).item() == 0.0  # a fused multiply-add leaves -2**-60
-
-
-@pytest.mark.parametrize("k", [0, 1, 3])
-def test_a_matmul_never_gives_negative_zero(k: int) -> None:
-    product = matmul(np.full((2, k), -0.0), np.ones((k, 2)))
-    assert product.tobytes() == np.zeros((2, 2)).tobytes()
-
-
-@given(seed=seeds)
-def test_matmul_leaves_its_operands_alone(seed: int) -> None:
-    left, right = spread((2, 3), seed), spread((3, 2), seed)
-    before: tuple[Any, Any] = left.tobytes(), right.tobytes()
-    matmul(left, right)
-    assert (left.tobytes(), right.tobytes()) == before
