@@ -168,7 +168,7 @@ def _dyadic_power(x: float, y: float) -> tuple[int, int] | None:
         return 1, e * n
     if n < 0 or (m.bit_length() - 1) * n > 54:
         return None
-    return m**n, e * n
+    return m**n, e * n  # of integers
 
 
 def _integer_and_exponent(x: float) -> tuple[int, int]:

@@ -31,7 +31,7 @@ _LOWEST_BITS = integer(tables.LOG_LOWEST_BITS)
 _INDEX_SHIFT, _INDEX_MASK, _EXPONENT_SHIFT = integer(45), integer(127), integer(52)
 _LN2_HEAD, _LN2_TAIL = constant(tables.LN2_HEAD), constant(tables.LN2_TAIL)
 _ONE, _MINUS_HALF = constant(1.0), constant(-0.5)
-_ALTERNATING_INVERSES = [constant((-1) ** (n + 1) / n) for n in range(11, 2, -1)]
+_ALTERNATING_INVERSES = [constant((-1) ** (n + 1) / n) for n in range(11, 2, -1)]  # of integers
 
 SMALLEST_NORMAL = 2.0**-1022
 

@@ -1,0 +1,305 @@
+"""Run every golden trace on many beds, and demand one digest from all of them.
+
+    python scripts/beds.py [--quick] [BED …]
+
+A bed is a way to run the program: other processor features, C libraries, Pythons, numpys, locales,
+terminals. On each one every trace is printed by a process of its own and compared with `golden/`,
+and `llm-trace selfcheck` adds thousands of inputs of every function. A bed that cannot run here is
+reported as not run, with the reason. `--quick` leaves out the beds that install something. What
+they install is kept in `.beds/`.
+"""
+
+import functools
+import glob
+import hashlib
+import itertools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "golden"
+BEDS = ROOT / ".beds"
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "trace": (),
+    "rust": ("--style", "rust"),
+    "report": ("--report",),
+}
+OLDEST = ("numpy==1.26.0", "click==8.1.0")
+NUMPY_RELEASES = ("1.26.4", "2.0.2", "2.2.6")
+
+
+class NotHere(Exception):
+    """Why a bed cannot run on this machine."""
+
+
+class Way(NamedTuple):
+    """How a bed starts Python with the program in reach."""
+
+    python: tuple[str, ...] = (sys.executable,)
+    environment: Mapping[str, str] = {}
+    folder: str | None = None
+
+
+class Outcome(NamedTuple):
+    """What came of one bed."""
+
+    bed: str
+    digest: str
+    verdict: str
+
+
+# Ways to start the program ----------------------------------------------------------------------
+
+
+def settings(**environment: str) -> Way:
+    """This Python with other environment variables."""
+    return Way(environment=environment)
+
+
+def without_features(*prefixes: str) -> Way:
+    """numpy's loops for some processor features switched off."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    off = [n for n in __cpu_dispatch__ if n.startswith(prefixes) and __cpu_features__[n]]
+    if not off:
+        raise NotHere(f"neither processor nor numpy has {' or '.join(prefixes)}")
+    return settings(NPY_DISABLE_CPU_FEATURES=" ".join(off))
+
+
+def without_fma() -> Way:
+    """The C library's functions for processors without fused multiply-add."""
+    if platform.libc_ver()[0] != "glibc" or platform.machine() != "x86_64":
+        raise NotHere("no glibc on x86-64")
+    return settings(GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-AVX2")
+
+
+def without_extension() -> Way:
+    """The package as it is where nothing could be compiled."""
+    target = BEDS / "without-extension"
+    copy_package(target)
+    for built in target.rglob("_products*.so"):
+        built.unlink()
+    return settings(PYTHONPATH=str(target))
+
+
+def comma_locale() -> Way:
+    """A locale that writes 0,5."""
+    target = BEDS / "locales" / "de_DE.UTF-8"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        attempt("localedef", "-i", "de_DE", "-f", "UTF-8", str(target))
+    return settings(LOCPATH=str(target.parent), LC_ALL="de_DE.UTF-8", LANGUAGE="de")
+
+
+def read_only() -> Way:
+    """An installation that nobody may write to, run by somebody who does not own it."""
+    target = BEDS / "read-only"
+    if not target.exists():
+        copy_package(target)
+    if os.geteuid() != 0:
+        for path in [target, *target.rglob("*")]:
+            path.chmod(path.stat().st_mode & ~0o222)
+        return settings(PYTHONPATH=str(target))
+    if not shutil.which("setpriv"):
+        raise NotHere("root may write everywhere, and there is no setpriv")
+    for path in [target, *target.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    python = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable)
+    if subprocess.run([*python, "-c", ""], capture_output=True, check=False).returncode:
+        raise NotHere("another user cannot start this Python")
+    return Way(python, {"PYTHONPATH": str(target)})
+
+
+def packages(*requirements: str) -> Way:
+    """Other releases of the program's dependencies."""
+    target = BEDS / "-".join(requirements).replace("==", "-")
+    if not target.exists():
+        install(sys.executable, target, *requirements)
+    return settings(PYTHONPATH=f"{package()}:{target}")
+
+
+def other_python(minor: int) -> Way:
+    """Another Python 3, with the newest numpy for it."""
+    name = f"python3.{minor}"
+    homes = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/{name}")))
+    python = homes[-1] if homes else shutil.which(name)
+    if python is None:
+        raise NotHere(f"no {name} here")
+    target = BEDS / f"{name}-packages"
+    if not target.exists():
+        install(python, target, "numpy", "click")
+    return Way((python,), {"PYTHONPATH": f"{package()}:{target}"})
+
+
+def aarch64() -> Way:
+    """Debian for 64-bit ARM, under qemu."""
+    qemu = shutil.which("qemu-aarch64-static")
+    if qemu is None or shutil.which("mmdebstrap") is None:
+        raise NotHere("needs qemu-user-static and mmdebstrap")
+    system, target = BEDS / "aarch64", BEDS / "aarch64-packages"
+    if not system.exists():
+        BEDS.mkdir(exist_ok=True)
+        include = "--include=python3,libstdc++6,libgcc-s1"
+        flags = ("--variant=extract", "--architectures=arm64", include, "--skip=check/qemu")
+        attempt("mmdebstrap", *flags, "--mode=root", "bookworm", str(system))
+    if not target.exists():
+        flags = ("--platform=manylinux_2_27_aarch64", "--platform=manylinux2014_aarch64")
+        install(sys.executable, target, "numpy", "click", *flags, "--python-version=3.11")
+    python = (qemu, "-L", str(system), str(system / "usr/bin/python3"))
+    return Way(python, {"PYTHONPATH": f"{package()}:{target}"})
+
+
+QUICK: dict[str, Callable[[], Way]] = {
+    "as it is": Way,
+    "without AVX-512": lambda: without_features("X86_V4", "AVX512"),
+    "without AVX-512 and AVX2": lambda: without_features("X86_V3", "X86_V4", "AVX", "FMA"),
+    "glibc without FMA": without_fma,
+    "without the compiled product": without_extension,
+    "PYTHONHASHSEED=0": lambda: settings(PYTHONHASHSEED="0"),
+    "PYTHONHASHSEED=1": lambda: settings(PYTHONHASHSEED="1"),
+    "PYTHONHASHSEED=random": lambda: settings(PYTHONHASHSEED="random"),
+    "a comma locale": comma_locale,
+    "TZ": lambda: settings(TZ="Asia/Kathmandu"),
+    "COLUMNS=20": lambda: settings(COLUMNS="20"),
+    "TERM=dumb": lambda: settings(TERM="dumb"),
+    "NO_COLOR": lambda: settings(NO_COLOR="1"),
+    "FORCE_COLOR": lambda: settings(FORCE_COLOR="1", TERM="xterm-256color"),
+    "PYTHONIOENCODING=ascii": lambda: settings(PYTHONIOENCODING="ascii", PYTHONUTF8="0"),
+    "PYTHONIOENCODING=cp1252": lambda: settings(PYTHONIOENCODING="cp1252", PYTHONUTF8="0"),
+    "PYTHONOPTIMIZE=2": lambda: settings(PYTHONOPTIMIZE="2"),
+    "another working directory": lambda: Way(folder="/"),
+    "a read-only installation": read_only,
+    "one thread": lambda: settings(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"),
+    "many threads": lambda: settings(OMP_NUM_THREADS="16", OPENBLAS_NUM_THREADS="16"),
+}
+SLOW: dict[str, Callable[[], Way]] = {
+    "oldest numpy and click": lambda: packages(*OLDEST),
+    **{f"numpy {r}": functools.partial(packages, f"numpy=={r}", "click") for r in NUMPY_RELEASES},
+    "newest numpy and click": lambda: packages("numpy", "click"),
+    **{f"Python 3.{minor}": functools.partial(other_python, minor) for minor in (11, 12, 13, 14)},
+    "aarch64 under qemu": aarch64,
+}
+
+
+# What they need ---------------------------------------------------------------------------------
+
+
+def package() -> Path:
+    """A folder from which `llm_trace` can be imported: a link to `src`."""
+    link = BEDS / "package" / "llm_trace"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(ROOT / "src")
+    return link.parent
+
+
+def copy_package(target: Path) -> None:
+    """A fresh copy of the package below `target`."""
+    shutil.rmtree(target, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src", target / "llm_trace", ignore=ignored)
+
+
+def install(python: str, target: Path, *arguments: str) -> None:
+    """pip-install packages below `target`. Raises NotHere."""
+    BEDS.mkdir(exist_ok=True)
+    quiet = ("--quiet", "--disable-pip-version-check", "--only-binary=:all:")
+    attempt(python, "-m", "pip", "install", *quiet, "--target", str(target), *arguments)
+
+
+def attempt(*command: str) -> None:
+    """Run a command. Raises NotHere with the last line that it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise NotHere(f"no {command[0]} here") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["failed"]
+        raise NotHere(f"{Path(command[0]).name}: {said[-1][:120]}")
+
+
+# Running ----------------------------------------------------------------------------------------
+
+
+def outcome(bed: str, prepare: Callable[[], Way]) -> Outcome:
+    """Run everything on one bed."""
+    try:
+        way = prepare()
+    except NotHere as reason:
+        return Outcome(bed, "", f"not run: {reason}")
+    digest = hashlib.sha256()
+    for name, options in itertools.product(COMMANDS, OPTIONS):
+        printed = run(way, name, *OPTIONS[options])
+        golden = (GOLDEN / f"{name}.{options}").read_bytes()
+        if printed != golden:
+            return Outcome(bed, "", f"{name}.{options}: {first_difference(golden, printed)}")
+        digest.update(printed)
+    checked = run(way, "selfcheck").decode().splitlines()
+    for line in checked:
+        if not line.startswith("environment"):
+            digest.update(line.encode())
+    environment = next((line[13:] for line in checked if line.startswith("environment")), "")
+    if not checked or checked[-1].split()[1:] != "the same as everywhere".split():
+        return Outcome(bed, digest.hexdigest(), checked[-1] if checked else "selfcheck failed")
+    return Outcome(bed, digest.hexdigest(), f"same   {environment}")
+
+
+def run(way: Way, *arguments: str) -> bytes:
+    """Standard output of the program, or its last words where it failed."""
+    command = [*way.python, "-m", "llm_trace", *arguments]
+    folder = way.folder or tempfile.gettempdir()
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(BEDS / "pycache"), **way.environment}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(command, capture_output=True, env=environment, cwd=folder, check=False)
+    return done.stdout if done.returncode in (0, 1) and done.stdout else done.stderr[-300:]
+
+
+def first_difference(golden: bytes, printed: bytes) -> str:
+    """The first record that differs, both ways."""
+    lines = itertools.zip_longest(golden.splitlines(), printed.splitlines(), fillvalue=b"nothing")
+    number, (old, new) = next(
+        (number, pair) for number, pair in enumerate(lines, 1) if pair[0] != pair[1]
+    )
+    at = next(
+        (i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
+    window = slice(max(0, at - 30), at + 30)
+    return f"line {number}: expected {old[window]!r}, found {new[window]!r}"
+
+
+COMMANDS = sorted({path.stem for path in GOLDEN.glob("*.trace")})
+
+
+def chosen(arguments: list[str]) -> Iterator[tuple[str, Callable[[], Way]]]:
+    """The beds that the command line asks for."""
+    beds = QUICK if "--quick" in arguments else QUICK | SLOW
+    names = [argument for argument in arguments if argument != "--quick"]
+    for name in names or beds:
+        yield name, (QUICK | SLOW)[name]
+
+
+def main() -> int:
+    """Print a line a bed; 1 if any differs."""
+    beds = [*chosen(sys.argv[1:])]
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        outcomes = [*workers.map(lambda bed: outcome(*bed), beds)]
+    for bed, digest, verdict in outcomes:
+        print(f"{bed:28} {digest[:16]:16} {verdict}")
+    ran = [result for result in outcomes if not result.verdict.startswith("not run")]
+    digests = {result.digest for result in ran}
+    failed = [result for result in ran if not result.verdict.startswith("same")]
+    print(f"{len(ran)} beds ran, {len(outcomes) - len(ran)} not run, {len(digests)} digest(s)")
+    return 1 if failed or len(digests) > 1 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
