@@ -142,19 +142,38 @@ def other_python(minor: int) -> Way:
 def aarch64() -> Way:
     """Debian for 64-bit ARM, under qemu."""
     qemu = shutil.which("qemu-aarch64-static")
-    if qemu is None or shutil.which("mmdebstrap") is None:
-        raise NotHere("needs qemu-user-static and mmdebstrap")
-    system, target = BEDS / "aarch64", BEDS / "aarch64-packages"
+    if qemu is None:
+        raise NotHere("needs qemu-user-static")
+    system, packages = debian("bookworm", "arm64", "aarch64", "3.11")
+    python = (qemu, "-L", str(system), str(system / "usr/bin/python3.11"))
+    return Way(python, {"PYTHONPATH": f"{package()}:{packages}"})
+
+
+def newer_debian() -> Way:
+    """Python 3.14 and a C library that is years newer than most, from Debian forky."""
+    if platform.machine() != "x86_64":
+        raise NotHere("no x86-64")
+    system, packages = debian("forky", "amd64", "x86_64", "3.14")
+    loader = system / "usr/lib64/ld-linux-x86-64.so.2"
+    libraries = system / "usr/lib/x86_64-linux-gnu"
+    python = (str(loader), "--library-path", str(libraries), str(system / "usr/bin/python3.14"))
+    return Way(python, {"PYTHONPATH": f"{package()}:{packages}"})
+
+
+def debian(suite: str, architecture: str, machine: str, python: str) -> tuple[Path, Path]:
+    """Python in a Debian of its own, and the newest numpy and click for it. Raises NotHere."""
+    system, packages = BEDS / f"{suite}-{architecture}", BEDS / f"{suite}-{architecture}-packages"
     if not system.exists():
         BEDS.mkdir(exist_ok=True)
-        include = "--include=python3,libstdc++6,libgcc-s1"
-        flags = ("--variant=extract", "--architectures=arm64", include, "--skip=check/qemu")
-        attempt("mmdebstrap", *flags, "--mode=root", "bookworm", str(system))
-    if not target.exists():
-        flags = ("--platform=manylinux_2_27_aarch64", "--platform=manylinux2014_aarch64")
-        install(sys.executable, target, "numpy", "click", *flags, "--python-version=3.11")
-    python = (qemu, "-L", str(system), str(system / "usr/bin/python3"))
-    return Way(python, {"PYTHONPATH": f"{package()}:{target}"})
+        include = f"--include=python{python},libstdc++6,libgcc-s1"
+        flags = ("--variant=extract", f"--architectures={architecture}", "--skip=check/qemu")
+        dated = '--aptopt=Acquire::Check-Valid-Until "false"'  # a mirror may lag
+        attempt("mmdebstrap", *flags, include, dated, "--mode=root", suite, str(system))
+    if not packages.exists():
+        platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (17, 27, 28)]
+        versions = f"--python-version={python}"
+        install(sys.executable, packages, "numpy", "click", *platforms, versions)
+    return system, packages
 
 
 QUICK: dict[str, Callable[[], Way]] = {
@@ -184,7 +203,8 @@ SLOW: dict[str, Callable[[], Way]] = {
     "oldest numpy and click": lambda: packages(*OLDEST),
     **{f"numpy {r}": functools.partial(packages, f"numpy=={r}", "click") for r in NUMPY_RELEASES},
     "newest numpy and click": lambda: packages("numpy", "click"),
-    **{f"Python 3.{minor}": functools.partial(other_python, minor) for minor in (11, 12, 13, 14)},
+    **{f"Python 3.{minor}": functools.partial(other_python, minor) for minor in (11, 12, 13)},
+    "Python 3.14, newer glibc": newer_debian,
     "aarch64 under qemu": aarch64,
 }
 
