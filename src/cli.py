@@ -16,39 +16,6 @@ from .traces import Entry, entries, find
 
 PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
 
-TRACE_OPTIONS = (
-    click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
-    click.Option(
-        ["--style"],
-        type=click.Choice(["canonical", "rust"]),
-        default="canonical",
-        show_default=True,
-        help="rust prints the bytes of the original Rust demo.",
-    ),
-    click.Option(
-        ["--format", "form"],
-        type=click.Choice(["text", "jsonl"]),
-        default="text",
-        show_default=True,
-        help="jsonl prints one JSON object a record.",
-    ),
-    click.Option(
-        ["--fixture"],
-        type=click.Path(),
-        metavar="FILE",
-        help="Compute on the numbers in FILE: .toml, .json or .npz, or - for standard input.",
-    ),
-    click.Option(
-        ["--show-fixture"], is_flag=True, help="The numbers as TOML, to edit and feed back."
-    ),
-    click.Option(
-        ["-o", "--output"],
-        type=click.Path(),
-        metavar="FILE",
-        help="Write to FILE, whole or not at all, instead of standard output.",
-    ),
-)
-
 
 class Commands(click.Group):
     """Every trace is a command, found in the folder of traces; tools are declared below."""
@@ -88,13 +55,49 @@ class Commands(click.Group):
             )
 
 
+def trace_options() -> list[click.Parameter]:
+    """What every trace can be asked for. Made when one is: Click takes its time over options."""
+    return [
+        click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
+        click.Option(
+            ["--style"],
+            type=click.Choice(["canonical", "rust"]),
+            default="canonical",
+            show_default=True,
+            help="rust prints the bytes of the original Rust demo.",
+        ),
+        click.Option(
+            ["--format", "form"],
+            type=click.Choice(["text", "jsonl"]),
+            default="text",
+            show_default=True,
+            help="jsonl prints one JSON object a record.",
+        ),
+        click.Option(
+            ["--fixture"],
+            type=click.Path(),
+            metavar="FILE",
+            help="Compute on the numbers in FILE: .toml, .json or .npz, or - for standard input.",
+        ),
+        click.Option(
+            ["--show-fixture"], is_flag=True, help="The numbers as TOML, to edit and feed back."
+        ),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(),
+            metavar="FILE",
+            help="Write to FILE, whole or not at all, instead of standard output.",
+        ),
+    ]
+
+
 class TraceCommand(click.Command):
     """The command of one trace; its help is the trace module's docstring."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(
             entry.command,
-            params=[*TRACE_OPTIONS],
+            params=trace_options(),
             callback=lambda **options: run_trace(entry, **options),
             short_help=entry.summary,
             context_settings={"help_option_names": ["-h", "--help"]},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +25,7 @@ from .errors import (
 from .splitmix64 import SplitMix64
 
 _WORD = 1 << 64
+_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
 class NamedParameter(NamedTuple):
@@ -90,7 +90,7 @@ def require_name(name: str) -> None:
             if segment_is_empty:
                 raise EmptyNameSegment(byte=index)
             segment_is_empty = True
-        elif re.match(rb"[a-z0-9_]", bytes([byte])):
+        elif byte in _NAME_BYTES:
             segment_is_empty = False
         else:
             raise InvalidNameByte(byte=index, found=f"0x{byte:02x}")

@@ -30,7 +30,7 @@ def _sum_first_axis(terms: Array) -> Array:
 
 def sum_axis(x: Array, axis: int) -> Array:
     """Sum over one axis in index order; an empty axis gives +0.0."""
-    return _sum_first_axis(np.moveaxis(x, axis, 0))
+    return _sum_first_axis(np.moveaxis(x, axis, 0) if axis else x)
 
 
 def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
