@@ -264,6 +264,11 @@ def main() -> None:
     except click.ClickException as error:
         click.echo(f"llm-trace: {' '.join(error.format_message().split())}", err=True)
         status = 2
+    except MemoryError:
+        click.echo(
+            "llm-trace: expected enough memory for these numbers, found too little", err=True
+        )
+        status = 2
     except click.Abort:
         status = 130
     raise SystemExit(status)

@@ -18,19 +18,26 @@ def write_file(path: str, pieces: Iterable[str]) -> None:
     no regular file (a device, a pipe) is written to directly.
     """
     try:
-        target = os.path.realpath(path)
-        before = os.stat(target) if os.path.exists(target) else None
+        before = os.stat(path) if os.path.exists(path) else None
         if before and not stat.S_ISREG(before.st_mode):
-            with open(target, "wb") as file:
-                file.writelines(blocks(pieces))
+            _write_through(path, pieces)
         else:
-            if before and not os.access(target, os.W_OK):
+            if before and not os.access(path, os.W_OK):
                 raise PermissionError(13, "permission denied")
-            _replace(target, before, pieces)
+            _replace(os.path.realpath(path), before, pieces)
     except OSError as error:
         raise OutputError(path, error) from error
     except ValueError as error:  # a NUL in the name
         raise OutputError(ascii(path), OSError(0, "a name with a NUL")) from error
+
+
+def _write_through(path: str, pieces: Iterable[str]) -> None:
+    """Write to a device or a pipe; a pipe that nobody reads is refused rather than waited for."""
+    descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "wb") as file:
+        if hasattr(os, "set_blocking"):
+            os.set_blocking(descriptor, True)
+        file.writelines(blocks(pieces))
 
 
 def _replace(target: str, before: os.stat_result | None, pieces: Iterable[str]) -> None:

@@ -29,6 +29,8 @@ from ._probes import (
 class LinearFixture(Fixture):
     """An affine projection, its input, and the adjoint that comes back to its output."""
 
+    computed = ("... out",)
+
     name: str = word("known-affine-projection", "What the trace calls these numbers")
     parameter_prefix: str = prefix("token_projection", "What the parameters' names begin with")
     input: Array = reals([[[1, 2], [-1, 3]]], "... in", "x, one row a position")

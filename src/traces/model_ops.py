@@ -60,6 +60,8 @@ from ._probes import gradient, refusal, same_bits, total
 class ModelOpsFixture(Fixture):
     """Token ids, their embeddings, a projection and targets; and points to check operations at."""
 
+    computed = ("positions width", "positions classes", "n m", "checked_positions checked_width")
+
     name: str = word("repeated-token-projection", "What the trace calls these numbers")
     embeddings: Array = reals([[2, 2], [1, -1], [-1, 1]], "rows width", "One row a token id")
     ids: tuple[int, ...] = indices([1, 1, 1, 2], "positions", "rows", "The token at each position")

@@ -45,6 +45,8 @@ from ._probes import gradient, refusal, refused, same_bits, total
 class QKVFixture(Fixture):
     """Three projections, their input, and the adjoints that come back to their outputs."""
 
+    computed = ("batch tokens head",)
+
     parameter_prefix: str = prefix(
         "decoder.block.0.attention", "What the parameters' names begin with"
     )

@@ -35,6 +35,8 @@ from ._probes import (
 class SwiGLUFixture(Fixture):
     """A SwiGLU block, its input, and the adjoint that comes back to its output."""
 
+    computed = ("... hidden", "... output")
+
     name: str = word("known-position-wise-swiglu", "What the trace calls these numbers")
     parameter_prefix: str = prefix("ffn", "What the parameters' names begin with")
     input: Array = reals([[1, 0], [0, 1]], "... model", "x, one row a position")
