@@ -43,7 +43,7 @@ class CoreError(LlmTraceError):
         return type(self) is type(other) and self.facts == getattr(other, "facts", None)
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(self.facts)))
+        return hash((type(self), frozenset(self.facts.items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.facts)

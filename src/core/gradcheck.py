@@ -162,7 +162,7 @@ def central_difference(function: Callable[[float], float], point: float, step: f
 
 def sample_indices(size: int, max_samples: int) -> tuple[int, ...]:
     """Evenly spaced flat indices, both ends among them. Raises NoSamples, NothingToSample."""
-    if max_samples == 0:
+    if max_samples < 1:
         raise NoSamples
     if size == 0:
         raise NothingToSample
@@ -214,8 +214,9 @@ def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
     Each is divided before they are subtracted, so the largest finite values can be compared.
     """
     _require_tolerance(tolerance)
-    for value in (analytic, numerical):
-        _require_analytic(value)
+    _require_analytic(analytic)
+    if not math.isfinite(numerical):
+        raise NonFiniteDerivative(value=numerical)
     scale = max(1.0, abs(analytic), abs(numerical))
     scaled_error = abs(analytic / scale - numerical / scale)
     return Comparison(
@@ -230,6 +231,7 @@ def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
 
 
 def _finite(error: type[NonFiniteEvaluation | NonFiniteSlope], side: str, value: float) -> float:
+    value = float(value)  # an objective may return a numpy scalar, whose overflow would warn
     if not math.isfinite(value):
         raise error(side=side, value=value)
     return value

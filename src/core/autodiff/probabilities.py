@@ -101,7 +101,7 @@ def _require_targets(shape: tuple[int, int], targets: Sequence[int]) -> None:
     classes, groups = shape
     if len(targets) != groups:
         raise TargetCount(expected=groups, actual=len(targets))
-    if not targets:
+    if len(targets) == 0:
         raise EmptyTargets()
     for group, target in enumerate(targets):
         if not 0 <= target < classes:

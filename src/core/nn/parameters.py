@@ -59,10 +59,10 @@ def xavier_values(fan_in: int, fan_out: int, rng: SplitMix64) -> Array:
     limit = np.sqrt(6.0 / float(fan_in + fan_out))
     try:
         draws = rng.uniform(fan_in * fan_out)
-        values: Array = limit * (2.0 * draws - 1.0)
+        values: Array = (limit * (2.0 * draws - 1.0)).reshape(fan_in, fan_out)
     except (MemoryError, ValueError) as error:  # numpy says ValueError beyond its index range
         raise InitializationMemory(count=fan_in * fan_out) from error
-    return values.reshape(fan_in, fan_out)
+    return values
 
 
 def _require_fans(fan_in: int, fan_out: int) -> None:

@@ -20,8 +20,7 @@ def _sum_first_axis(terms: Array) -> Array:
     if count > 64 and terms.size < 64 * count:
         # Few long sums: `accumulate` stores every partial sum, so it has to add in order.
         partial: Array = np.add.accumulate(terms, axis=0)
-        total: Array = partial[-1] + 0.0
-        return total
+        return np.asarray(partial[-1] + 0.0)
     total = np.zeros(terms.shape[1:])
     for term in terms:
         np.add(total, term, out=total)

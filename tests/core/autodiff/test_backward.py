@@ -434,6 +434,16 @@ def test_a_release_is_noticed_after_a_graph_was_found_whole() -> None:
         silu(deep)
 
 
+def test_a_release_is_found_below_every_operand() -> None:
+    x = parameter(1.0)
+    shared = exp(x)
+    deep = add(constant(1.0), mul(constant(2.0), shared))
+    backward(shared, retain=False)
+    with pytest.raises(ReleasedOperand) as refused:
+        mul(x, deep)
+    assert refused.value == ReleasedOperand(operation="mul", operand=1)
+
+
 def test_the_first_released_ancestor_on_the_walk_is_named() -> None:
     x = parameter(1.0)
     first, second = exp(x), silu(x)

@@ -265,18 +265,7 @@ INITIALIZATIONS: dict[str, tuple[Callable[[SplitMix64], object], CoreError, str]
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(strict=True, reason="2**63 draws are none: a bare ValueError")
-            if name == "memory beyond the index range"
-            else (),
-        )
-        for name in INITIALIZATIONS
-    ],
-)
+@pytest.mark.parametrize("name", INITIALIZATIONS)
 def test_a_refused_initialisation_leaves_the_generator_where_it_was(name: str) -> None:
     action, expected, text = INITIALIZATIONS[name]
     rng = SplitMix64(26)

@@ -58,7 +58,7 @@ def test_a_sum_of_negative_zeros_is_positive_zero(count: int, width: Shape) -> N
     [
         0,
         64,
-        pytest.param(65, marks=pytest.mark.xfail(strict=True, reason="gives a numpy scalar")),
+        65,
     ],
 )
 def test_summing_the_only_axis_gives_an_array(count: int) -> None:

@@ -1,0 +1,146 @@
+"""Run a case in a forked process, and say how it ended.
+
+The parent has imported everything once, so a case costs milliseconds and ten thousand cost minutes.
+"""
+
+import io
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from llm_trace.cli import main
+
+SECONDS = 5.0
+MEGABYTES = 500.0
+OLD = b"what stood here before\n"
+
+RESULT = "a result"
+ERROR = "a one-line error"
+TRACEBACK = "a traceback"
+HANG = "a hang past 5 s"
+MEMORY = "memory past 500 MB"
+PARTIAL = "a partial or changed file"
+OTHER = "anything else"
+ENDINGS = (RESULT, ERROR, TRACEBACK, HANG, MEMORY, PARTIAL, OTHER)
+
+
+class Case(NamedTuple):
+    """Arguments, files by name (`None` for a directory, `PIPE` for a pipe), and standard input."""
+
+    arguments: tuple[str, ...]
+    files: Mapping[str, bytes | None] = {}
+    stdin: bytes = b""
+
+
+class Ending(NamedTuple):
+    """How a case ended, with what it said."""
+
+    kind: str
+    status: int
+    said: str
+
+
+PIPE = b"\0a pipe, not a file\0"
+
+
+def run(case: Case) -> Ending:
+    """Run the case in a folder of its own, where `old.trace` must stay whole."""
+    folder = Path(tempfile.mkdtemp(prefix="llm-trace-fuzz-"))
+    try:
+        prepare(folder, case)
+        before = listing(folder)
+        pid = os.fork()
+        if pid == 0:
+            child(folder, case)
+        status, usage = wait(pid)
+        return judge(folder, before, status, usage)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare(folder: Path, case: Case) -> None:
+    (folder / "work").mkdir()
+    (folder / "stdin").write_bytes(case.stdin)
+    (folder / "work" / "old.trace").write_bytes(OLD)
+    for name, content in case.files.items():
+        path = folder / "work" / name
+        if content is None:
+            path.mkdir()
+        elif content == PIPE:
+            os.mkfifo(path)
+        else:
+            path.write_bytes(content)
+
+
+def child(folder: Path, case: Case) -> None:
+    """Never returns."""
+    status = 1
+    try:
+        flags = os.O_WRONLY | os.O_CREAT
+        os.dup2(os.open(folder / "stdin", os.O_RDONLY), 0)
+        os.dup2(os.open(folder / "stdout", flags), 1)
+        os.dup2(os.open(folder / "stderr", flags), 2)
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)))
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")))
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(io.FileIO(2, "w")))
+        os.chdir(folder / "work")
+        sys.argv = ["llm-trace", *case.arguments]
+        try:
+            main()
+        except SystemExit as exit_:
+            status = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def wait(pid: int) -> tuple[int | None, float]:
+    """Exit status (None after a hang) and the largest resident set in MB."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        ended, _, _ = select.select([descriptor], [], [], SECONDS)
+    finally:
+        os.close(descriptor)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    return os.waitstatus_to_exitcode(status) if ended else None, usage.ru_maxrss / 1024
+
+
+def judge(folder: Path, before: dict[str, bytes], status: int | None, megabytes: float) -> Ending:
+    stdout, stderr = ((folder / name).read_bytes() for name in ("stdout", "stderr"))
+    said = stderr.decode(errors="replace")
+    after = listing(folder)
+    if status is None:
+        return Ending(HANG, -1, said)
+    if megabytes > MEGABYTES:
+        return Ending(MEMORY, status, f"{megabytes:.0f} MB {said}")
+    if "Traceback" in said:
+        return Ending(TRACEBACK, status, said)
+    if status == 0 and not said:
+        new = {name: data for name, data in after.items() if before.get(name) != data}
+        whole = all(data.endswith(b"\n") for data in [stdout, *new.values()] if data)
+        return Ending(RESULT if whole else PARTIAL, status, said)
+    if status == 2 and said.count("\n") == 1 and said.startswith("llm-trace: "):
+        untouched = after == before and not stdout
+        return Ending(ERROR if untouched else PARTIAL, status, said)
+    return Ending(OTHER, status, said)
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    """Every regular file of the working folder and its bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in (folder / "work").rglob("*")
+        if path.is_file() and not path.is_fifo()
+    }
