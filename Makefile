@@ -5,7 +5,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test golden lint typecheck format check bench numerics-exhaustive clean
+.PHONY: help demo test golden lint format typecheck check beds beds-quick fuzz bench \
+        numerics-exhaustive clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 22
@@ -19,7 +20,7 @@ test: $(VENV)/.developer ## run all tests
 golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
 	@$(BIN)/python scripts/golden_digests.py
-	@git status --short golden src/golden.sha256
+	@git status --short golden src/golden.sha256 2>/dev/null || true
 
 lint: $(VENV)/.developer ## ruff
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -32,6 +33,15 @@ typecheck: $(VENV)/.developer .typing/llm_trace ## mypy --strict
 
 check: lint typecheck test ## everything that a pull request needs
 
+beds: $(VENV)/.developer ## one digest on every bed: processors, C libraries, Pythons, numpys
+	@$(BIN)/python scripts/beds.py
+
+beds-quick: $(VENV)/.developer ## the beds that install nothing
+	@$(BIN)/python scripts/beds.py --quick
+
+fuzz: $(VENV)/.developer ## ten thousand hostile cases, and how they ended
+	@$(BIN)/python -m tests.fuzz 10000
+
 bench: $(VENV)/.developer ## start-up, large fixtures and numerics, as ratios in one run
 	@$(BIN)/python benchmarks/bench.py
 
@@ -39,7 +49,7 @@ numerics-exhaustive: $(VENV)/.developer ## millions of inputs of every function 
 	@$(BIN)/python benchmarks/numerics_exhaustive.py
 
 clean: ## remove what was made here
-	rm -rf $(VENV) .typing build *.egg-info src/*.egg-info
+	rm -rf $(VENV) .typing .beds build *.egg-info src/*.egg-info
 
 $(VENV)/.program: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)

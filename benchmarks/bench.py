@@ -1,6 +1,6 @@
 """Start-up, large fixtures and numerics, as ratios measured in one run.
 
-    python benchmarks/bench.py [start] [large] [numerics] [matmul]
+    python benchmarks/bench.py [start] [large] [products] [functions]
 
 Commands are timed in turn, so that a busy moment of the machine meets all of them; the smallest
 time of each counts.
@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 PYTHON = sys.executable
 SCRIPT = str(Path(PYTHON).with_name("llm-trace"))
@@ -76,6 +78,69 @@ def large() -> None:
     print(f"peak memory  {memory:6.0f} MB  of the whole program")
 
 
+def products() -> None:
+    """The matrix product by both routes over numpy's own, which orders and fuses as it likes."""
+    import numpy as np
+
+    from llm_trace.core.numerics import products as product
+
+    rng = np.random.default_rng(0)
+    compiled = product.compiled_route()
+
+    def routed(route: product.Route, *operands: Any) -> object:
+        product._route = route
+        return product.matmul(*operands)
+
+    print("\nmatrix product           np.matmul       numpy route    compiled route")
+    for left_shape, right_shape in SHAPES:
+        left, right = rng.normal(size=left_shape), rng.normal(size=right_shape)
+
+        calls = {
+            "np.matmul": partial(np.matmul, left, right),
+            "numpy": partial(routed, product.by_numpy, left, right),
+        }
+        if compiled:
+            calls["compiled"] = partial(routed, compiled, left, right)
+        work = left.size * right_shape[-1]
+        rounds = 5 if work > 10**7 else 50 if work > 10**5 else 2000
+        seconds = smallest(calls, rounds)
+        name = f"{'x'.join(map(str, left_shape))} by {'x'.join(map(str, right_shape))}"
+        shown = (
+            f"{taken * 1e6:9.1f} us {taken / seconds['np.matmul']:5.1f}"
+            for taken in seconds.values()
+        )
+        print(f"{name:30}", *shown)
+    product._route = compiled or product.by_numpy
+
+
+SHAPES = (
+    ((16, 4), (4, 4)),
+    ((64, 64), (64, 266)),
+    ((128, 256), (256, 256)),
+    ((512, 512), (512, 512)),
+    ((8, 4, 64, 16), (8, 4, 16, 64)),
+    ((8, 4, 64, 64), (8, 4, 64, 16)),
+    ((32, 8, 32), (32, 32, 8)),
+)
+
+
+def functions() -> None:
+    """Nanoseconds an element of every elementary function, on a million elements and on ten."""
+    import numpy as np
+
+    from llm_trace.selfcheck import FUNCTIONS
+
+    rng = np.random.default_rng(0)
+    print("\nelementary function   ns/element at 1,000,000   us a call at 10")
+    for function in FUNCTIONS:
+        many = np.abs(rng.normal(size=1_000_000)) + 0.1
+        arguments = (many, many[::-1]) if function.__name__ == "power" else (many,)
+        few = [argument[:10] for argument in arguments]
+        long = smallest({"": lambda f=function, a=arguments: f(*a)}, 5)[""]
+        short = smallest({"": lambda f=function, a=few: f(*a)}, 200)[""]
+        print(f"{function.__name__:20} {long * 1e3:15.0f} {short * 1e6:25.0f}")
+
+
 def quiet(command: list[str]) -> None:
     environment = {**os.environ}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a second start finds its bytecode
@@ -105,7 +170,7 @@ def smallest(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
     return seconds
 
 
-PARTS = {"start": start, "large": large}
+PARTS = {"start": start, "large": large, "products": products, "functions": functions}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 
 from hypothesis import HealthCheck, given, settings
 
@@ -9,7 +10,7 @@ from .cases import by_hand, cases
 from .running import ENDINGS, ERROR, RESULT, Case, run
 
 
-def fuzz(count: int) -> Counter[str]:
+def fuzz(count: int, corpus: Mapping[str, Case]) -> Counter[str]:
     """How the corpus and `count` generated cases ended; prints those that ended badly."""
     endings: Counter[str] = Counter()
 
@@ -20,7 +21,7 @@ def fuzz(count: int) -> Counter[str]:
             files = {name: content and content[:200] for name, content in case.files.items()}
             print(f"{ending}\n    {case.arguments} {files} {case.stdin[:200]!r}", file=sys.stderr)
 
-    for case in by_hand().values():
+    for case in corpus.values():
         tried(case)
 
     @settings(
@@ -39,7 +40,7 @@ def fuzz(count: int) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    found = fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    found = fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, by_hand())
     print(f"{sum(found.values())} cases ended in")
     for kind in ENDINGS:
         print(f"  {found[kind]:6} {kind}")

@@ -1,0 +1,68 @@
+"""A small run of the fuzzer; `make fuzz` is the large one."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .__main__ import fuzz
+from .cases import by_hand
+from .running import ERROR, HANG, MEMORY, PARTIAL, RESULT, TRACEBACK, Case, run
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs fork and pidfd")
+
+CORPUS = {name: case for name, case in by_hand().items() if "too long a line" not in name}
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_the_corpus_ends_in_a_result_or_in_one_line(name: str) -> None:
+    ending = run(CORPUS[name])
+    assert ending.kind in (RESULT, ERROR), ending
+
+
+def test_generated_cases_end_in_a_result_or_in_one_line() -> None:
+    endings = fuzz(150, corpus={})
+    assert {*endings} <= {RESULT, ERROR}
+    assert endings[RESULT] > 10
+    assert endings[ERROR] > 10
+
+
+def raises() -> None:
+    raise ZeroDivisionError
+
+
+def sleeps() -> None:
+    time.sleep(60)
+
+
+def hoards() -> None:
+    time.sleep(len(bytearray(600_000_000)) * 0)
+
+
+def overwrites() -> None:
+    Path("old.trace").write_text("half")
+    print("llm-trace: sorry", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def prints_half() -> None:
+    print("half", end="")
+    raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (raises, TRACEBACK),
+        (sleeps, HANG),
+        (hoards, MEMORY),
+        (overwrites, PARTIAL),
+        (prints_half, PARTIAL),
+    ],
+)
+def test_the_fuzzer_sees(wrong: object, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.running.main", wrong)
+    monkeypatch.setattr("tests.fuzz.running.SECONDS", 1.0)
+    assert run(Case(())).kind == kind
