@@ -256,11 +256,11 @@ def outcome(bed: str, prepare: Callable[[], Way]) -> Outcome:
     except NotHere as reason:
         return Outcome(bed, "", f"not run: {reason}")
     digest = hashlib.sha256()
-    for name, options in itertools.product(COMMANDS, OPTIONS):
-        printed = run(way, name, *OPTIONS[options])
-        golden = (GOLDEN / f"{name}.{options}").read_bytes()
+    for path in sorted(GOLDEN.iterdir()):
+        printed = run(way, path.stem, *OPTIONS[path.suffix])
+        golden = path.read_bytes()
         if printed != golden:
-            return Outcome(bed, "", f"{name}.{options}: {first_difference(golden, printed)}")
+            return Outcome(bed, "", f"{path.name}: {first_difference(golden, printed)}")
         digest.update(printed)
     checked = run(way, "selfcheck").decode().splitlines()
     for line in checked:
@@ -294,9 +294,6 @@ def first_difference(golden: bytes, printed: bytes) -> str:
     )
     window = slice(max(0, at - 30), at + 30)
     return f"line {number}: expected {old[window]!r}, found {new[window]!r}"
-
-
-COMMANDS = sorted({path.stem for path in GOLDEN.glob("*.trace")})
 
 
 def chosen(arguments: list[str]) -> Iterator[tuple[str, Callable[[], Way]]]:

@@ -92,13 +92,29 @@ def trace_options() -> list[click.Parameter]:
     ]
 
 
+def choice_options(entry: Entry) -> list[click.Parameter]:
+    """An option for each choice that the trace's fixture leaves."""
+    if not entry.has_choices():
+        return []
+    specs = entry.load().fixture.specs
+    return [
+        click.Option(
+            [f"--{name.replace('_', '-')}", name],
+            type=click.Choice(spec.choices),
+            help=f"{spec.meaning}.  [default: {spec.default}]",
+        )
+        for name, spec in specs.items()
+        if spec.choices
+    ]
+
+
 class TraceCommand(click.Command):
     """The command of one trace; its help is the trace module's docstring."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(
             entry.command,
-            params=trace_options(),
+            params=[*trace_options(), *choice_options(entry)],
             callback=lambda **options: run_trace(entry, **options),
             short_help=entry.summary,
             context_settings={"help_option_names": ["-h", "--help"]},
@@ -137,6 +153,7 @@ def run_trace(
     fixture: str | None,
     show_fixture: bool,
     output: str | None,
+    **choices: str | None,
 ) -> None:
     """Print a trace in the form that the options ask for."""
     chosen = [
@@ -151,14 +168,19 @@ def run_trace(
     ]
     if len(chosen) > 1:
         raise click.UsageError(f"expected one kind of output, found {' and '.join(chosen)}")
+    if {"--report", "--style rust"} & {*chosen} and "report" not in entry.forms():
+        raise click.UsageError(f"{entry.command} has no original demo, so no {chosen[0]}")
 
     try:
-        emit(trace_text(entry, chosen, fixture), output)
+        given = {name: word for name, word in choices.items() if word is not None}
+        emit(trace_text(entry, chosen, fixture, given), output)
     except LlmTraceError as error:
         fail(f"{printable(fixture)}: {error}" if fixture and about_fixture(error) else str(error))
 
 
-def trace_text(entry: Entry, chosen: list[str], fixture: str | None) -> Iterable[str]:
+def trace_text(
+    entry: Entry, chosen: list[str], fixture: str | None, choices: dict[str, str]
+) -> Iterable[str]:
     """The output in pieces. Raises LlmTraceError."""
     trace = entry.load()
     if fixture is None:
@@ -167,6 +189,8 @@ def trace_text(entry: Entry, chosen: list[str], fixture: str | None) -> Iterable
         from .fixtures.reading import read_fixture
 
         numbers = read_fixture(trace.fixture, fixture)
+    if choices:
+        numbers = numbers.replace(**choices)
     match chosen:
         case ["--report"]:
             from .report.trace import report_text

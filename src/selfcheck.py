@@ -27,7 +27,6 @@ from .report.trace import report_text
 from .traces import Entry, entries
 
 FUNCTIONS = (exp, expm1, log, log1p, tanh, sin, cos, power, erf, sigmoid)
-FORMS = ("trace", "rust", "report")
 SUMS = "golden.sha256"  # in the format of sha256sum
 _INPUTS = 4096
 
@@ -81,7 +80,7 @@ def everything() -> dict[str, Callable[[], Iterator[bytes]]]:
     """What is run, by name: `swiglu.trace`, `numerics.exp`, …; each yields its bytes."""
     runs: dict[str, Callable[[], Iterator[bytes]]] = {}
     for command, entry in entries().items():
-        for form in FORMS:
+        for form in entry.forms():
             runs[f"{command}.{form}"] = partial(trace_bytes, entry, form)
     for function in FUNCTIONS:
         runs[f"numerics.{function.__name__}"] = partial(function_bytes, function)

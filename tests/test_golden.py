@@ -16,7 +16,12 @@ from llm_trace.traces import Entry, entries
 from .golden_files import GOLDEN, GoldenFile, ReportFile, RustFile, TraceFile
 
 ENTRIES = entries()
-FORMS: dict[type[GoldenFile], str] = {TraceFile: "trace", RustFile: "rust", ReportFile: "report"}
+EXTENSIONS: dict[str, type[GoldenFile]] = {
+    "trace": TraceFile,
+    "rust": RustFile,
+    "report": ReportFile,
+}
+PRINTED = [(command, form) for command, entry in ENTRIES.items() for form in entry.forms()]
 
 
 def produced(entry: Entry, form: str) -> bytes:
@@ -28,23 +33,19 @@ def produced(entry: Entry, form: str) -> bytes:
     return "".join(trace.text(fixture, *style)).encode()
 
 
-@pytest.mark.parametrize("extension", FORMS, ids=FORMS.values())
-@pytest.mark.parametrize("command", ENTRIES)
-def test_prints_the_accepted_bytes(
-    command: str, extension: type[GoldenFile], snapshot: SnapshotAssertion
-) -> None:
-    golden = snapshot.use_extension(extension)
-    assert produced(ENTRIES[command], FORMS[extension]) == golden(name=command)
+@pytest.mark.parametrize(("command", "form"), PRINTED)
+def test_prints_the_accepted_bytes(command: str, form: str, snapshot: SnapshotAssertion) -> None:
+    golden = snapshot.use_extension(EXTENSIONS[form])
+    assert produced(ENTRIES[command], form) == golden(name=command)
 
 
-@pytest.mark.parametrize("form", FORMS.values())
-@pytest.mark.parametrize("command", ENTRIES)
+@pytest.mark.parametrize(("command", "form"), PRINTED)
 def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
     assert produced(ENTRIES[command], form) == produced(ENTRIES[command], form)
 
 
 def test_golden_holds_nothing_else() -> None:
-    expected = {f"{command}.{form}" for command in ENTRIES for form in FORMS.values()}
+    expected = {f"{command}.{form}" for command, form in PRINTED}
     assert {path.name for path in GOLDEN.iterdir()} == expected
 
 

@@ -99,6 +99,25 @@ class AxisOutOfBounds(ShapeError):
     rank: int
 
 
+class IndexOutOfBounds(ShapeError):
+    """An index lies outside its axis."""
+
+    message = "index {index} is out of bounds for axis {axis} with size {size}"
+    index: int
+    axis: int
+    size: int
+
+
+class ConcatenationMismatch(ShapeError):
+    """Parts differ elsewhere than on the axis on which they are joined."""
+
+    message = "cannot concatenate on axis {axis}: part {part} has shape {shape}, the first {first}"
+    axis: int
+    part: int
+    first: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
 class ReductionAxisOutOfBounds(ShapeError):
     """A summed or averaged axis does not exist."""
 
@@ -191,6 +210,21 @@ class NoClasses(ProbabilityError):
 
     message = "probability axis {axis} has no classes"
     axis: int
+
+
+class FullyMaskedRow(ProbabilityError):
+    """A row of scores has no source left to attend to."""
+
+    message = "softmax row {row} is fully masked: at least one source must be visible"
+    row: tuple[int, ...]
+
+
+class MaskShape(ProbabilityError):
+    """A mask must broadcast to the scores."""
+
+    message = "mask shape {mask} does not broadcast to scores of shape {scores}"
+    mask: tuple[int, ...]
+    scores: tuple[int, ...]
 
 
 class TargetCount(ProbabilityError):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.arrays import Array
-from ..core.numerics.digits import fixed, shortest
+from ..core.numerics.digits import fixed, scientific, shortest
 from .style import CANONICAL, Style
 
 ABSENT = "none"
@@ -140,6 +140,28 @@ class _ShortestReal(_Real):
         return (shortest(value),)
 
 
+class _ScientificReal(_Real):
+    name = "real with exponent"
+
+    def text(self, value: Any, style: Style) -> Iterable[str]:
+        return (scientific(value, style.digits),)
+
+
+class _ScientificReals(_WithReals):
+    name = "reals with exponents"
+
+    def text(self, value: Any, style: Style) -> Iterator[str]:
+        if value.size == 0:
+            yield ABSENT
+        for chunk, mark in _chunks(value):
+            yield mark + ",".join(scientific(real, style.digits) for real in chunk)
+
+    def digits(self, value: Any) -> Iterator[str]:
+        yield "["
+        yield from json_reals(value)
+        yield "]"
+
+
 class _Reals(_WithReals):
     name = "reals"
 
@@ -186,6 +208,8 @@ Shape = Annotated[tuple[int, ...], _Shape()]
 Shapes = Annotated[Sequence[tuple[int, ...]], _Shapes()]
 Real = Annotated[float, _Real()]
 ShortestReal = Annotated[float, _ShortestReal()]
+ScientificReal = Annotated[float, _ScientificReal()]
+ScientificReals = Annotated[Array, _ScientificReals()]
 Reals = Annotated[Array, _Reals()]
 Products = Annotated[tuple[Array, Array], _Products()]
 

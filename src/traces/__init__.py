@@ -36,6 +36,16 @@ class Entry(NamedTuple):
             docstring = ast.get_docstring(ast.parse(file.read())) or ""
         return docstring.partition("\n")[2].strip()
 
+    def forms(self) -> tuple[str, ...]:
+        """The forms that it prints in; those of an original demo only where there is one."""
+        has_original = os.path.exists(os.path.join(_FOLDER, "learner", _file(self.command)))
+        return ("trace", "rust", "report") if has_original else ("trace",)
+
+    def has_choices(self) -> bool:
+        """Whether the trace's fixture declares choices, for which the command has options."""
+        with open(_path(self.command), encoding="utf-8") as file:
+            return " choice(" in file.read()
+
     def load(self) -> "Trace[Any]":
         """The trace itself. Imports what it computes with."""
         from ..report.trace import Trace
@@ -75,4 +85,8 @@ def _module(command: str) -> str:
 
 
 def _path(command: str) -> str:
-    return os.path.join(_FOLDER, f"{_module(command)}.py")
+    return os.path.join(_FOLDER, _file(command))
+
+
+def _file(command: str) -> str:
+    return f"{_module(command)}.py"

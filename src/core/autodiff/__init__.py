@@ -3,26 +3,39 @@
 An operation's forward rule and its vector-Jacobian product stand together, one module a family.
 """
 
+from .attention import Mask, softmax
 from .backward import BackwardTrace, Edge, backward, topology, trace_backward
-from .elementwise import add, exp, log, mul, relu, silu, tanh
+from .elementwise import add, exp, log, mul, relu, sigmoid, silu, sub, tanh
 from .gathering import gather_rows
+from .normalization import layer_norm
 from .probabilities import indexed_mean_nll, log_softmax
 from .products import matmul
 from .reductions import mean_axis, sum_axis
-from .shaping import broadcast_to, reshape, transpose
+from .shaping import (
+    broadcast_to,
+    concatenate,
+    reshape,
+    select,
+    slice_axis,
+    stack,
+    transpose,
+)
 from .tensor import Tensor, constant, no_grad, parameter
 
 __all__ = [
     "BackwardTrace",
     "Edge",
+    "Mask",
     "Tensor",
     "add",
     "backward",
     "broadcast_to",
+    "concatenate",
     "constant",
     "exp",
     "gather_rows",
     "indexed_mean_nll",
+    "layer_norm",
     "log",
     "log_softmax",
     "matmul",
@@ -32,7 +45,13 @@ __all__ = [
     "parameter",
     "relu",
     "reshape",
+    "select",
+    "sigmoid",
     "silu",
+    "slice_axis",
+    "softmax",
+    "stack",
+    "sub",
     "sum_axis",
     "tanh",
     "topology",

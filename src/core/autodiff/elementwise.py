@@ -9,6 +9,7 @@ from ..arrays import Array
 from ..errors import IncompatibleBroadcast
 from ..numerics import exp as exp_
 from ..numerics import log as log_
+from ..numerics import sigmoid as sigmoid_
 from ..numerics import tanh as tanh_
 from ..numerics import unbroadcast
 from .operation import Forward, binary, unary
@@ -23,6 +24,17 @@ def add(left: Array, right: Array) -> Forward:
         return unbroadcast(g, left.shape), unbroadcast(g, right.shape)
 
     return left + right, vjp
+
+
+@binary("sub")
+def sub(left: Array, right: Array) -> Forward:
+    """left - right, broadcast. Raises IncompatibleBroadcast."""
+    require_broadcast(left.shape, right.shape)
+
+    def vjp(g: Array) -> tuple[Array, Array]:
+        return unbroadcast(g, left.shape), unbroadcast(-g, right.shape)
+
+    return left - right, vjp
 
 
 @binary("mul")
@@ -54,6 +66,13 @@ def tanh(x: Array) -> Forward:
     """Hyperbolic tangent."""
     y = tanh_(x)
     return y, lambda g: (g * (1.0 - y * y),)
+
+
+@unary("sigmoid")
+def sigmoid(x: Array) -> Forward:
+    """1 / (1 + e^-x), correctly rounded; the gate of recurrent cells."""
+    y = sigmoid_(x)
+    return y, lambda g: (g * (y * (1.0 - y)),)
 
 
 @unary("relu")

@@ -6,7 +6,7 @@ operands. That function keeps what it needs of the forward pass, so nothing is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -57,6 +57,33 @@ def binary(
                 name,
                 lambda: rule(left.value, right.value, *args, **arguments),
                 (left, right),
+                arguments,
+            )
+
+        return operation
+
+    return decorate
+
+
+def nary(
+    name: str,
+) -> Callable[
+    [Callable[Concatenate[Sequence[Array], P], Forward]],
+    Callable[Concatenate[Sequence[Tensor], P], Tensor],
+]:
+    """Decorate `rule(arrays, *, arguments)`; the operation is reported as `name`."""
+
+    def decorate(
+        rule: Callable[Concatenate[Sequence[Array], P], Forward],
+    ) -> Callable[Concatenate[Sequence[Tensor], P], Tensor]:
+        @wraps(rule)
+        def operation(
+            operands: Sequence[Tensor], /, *args: P.args, **arguments: P.kwargs
+        ) -> Tensor:
+            return _apply(
+                name,
+                lambda: rule([operand.value for operand in operands], *args, **arguments),
+                tuple(operands),
                 arguments,
             )
 

@@ -1,14 +1,22 @@
 """Operations that move values without changing them."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import AxisOutOfBounds, BroadcastTargetMismatch, ReshapeElementCount
+from ..errors import (
+    AxisOutOfBounds,
+    BroadcastTargetMismatch,
+    ConcatenationMismatch,
+    IndexOutOfBounds,
+    ReshapeElementCount,
+)
 from ..numerics import unbroadcast
 from .elementwise import require_broadcast
-from .operation import Forward, unary
+from .operation import Forward, nary, unary
+from .tensor import Tensor
 
 
 @unary("reshape")
@@ -23,12 +31,81 @@ def reshape(x: Array, *, shape: tuple[int, ...]) -> Forward:
 def transpose(x: Array, *, first_axis: int, second_axis: int) -> Forward:
     """Two axes exchanged. Raises AxisOutOfBounds."""
     for axis in (first_axis, second_axis):
-        if not 0 <= axis < x.ndim:
-            raise AxisOutOfBounds(axis=axis, rank=x.ndim)
+        _require_axis(x, axis)
     return (
         np.ascontiguousarray(x.swapaxes(first_axis, second_axis)),
         lambda g: (np.ascontiguousarray(g.swapaxes(first_axis, second_axis)),),
     )
+
+
+@unary("select")
+def select(x: Array, *, axis: int, index: int) -> Forward:
+    """Everything at one index of `axis`, which disappears: one time step, one head.
+
+    Raises AxisOutOfBounds, then IndexOutOfBounds.
+    """
+    _require_axis(x, axis)
+    if not 0 <= index < x.shape[axis]:
+        raise IndexOutOfBounds(index=index, axis=axis, size=x.shape[axis])
+    at = (slice(None),) * axis + (index,)
+
+    def vjp(g: Array) -> tuple[Array]:
+        spread = np.zeros(x.shape)
+        spread[at] = g
+        return (spread,)
+
+    return np.ascontiguousarray(x[at]), vjp
+
+
+@unary("slice")
+def slice_axis(x: Array, *, axis: int, start: int, stop: int) -> Forward:
+    """The indices from `start` up to `stop`, exclusive, of `axis`: one gate, one head's features.
+
+    Raises AxisOutOfBounds, then IndexOutOfBounds.
+    """
+    _require_axis(x, axis)
+    if not 0 <= start <= stop <= x.shape[axis]:
+        outside = start if not 0 <= start <= x.shape[axis] else stop
+        raise IndexOutOfBounds(index=outside, axis=axis, size=x.shape[axis])
+    at = (slice(None),) * axis + (slice(start, stop),)
+
+    def vjp(g: Array) -> tuple[Array]:
+        spread = np.zeros(x.shape)
+        spread[at] = g
+        return (spread,)
+
+    return np.ascontiguousarray(x[at]), vjp
+
+
+@nary("concatenate")
+def concatenate(parts: Sequence[Array], *, axis: int) -> Forward:
+    """Several tensors one after the other on `axis`; the other extents agree.
+
+    Raises AxisOutOfBounds, then ConcatenationMismatch.
+    """
+    first = parts[0].shape
+    _require_axis(parts[0], axis)
+    for part, array in enumerate(parts):
+        if array.shape[:axis] + array.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+            raise ConcatenationMismatch(axis=axis, part=part, first=first, shape=array.shape)
+    ends = np.cumsum([array.shape[axis] for array in parts]).tolist()  # of integers
+
+    def vjp(g: Array) -> tuple[Array, ...]:
+        return tuple(np.ascontiguousarray(piece) for piece in np.split(g, ends[:-1], axis=axis))
+
+    return np.concatenate(parts, axis=axis), vjp
+
+
+def stack(parts: Sequence[Tensor], *, axis: int) -> Tensor:
+    """Several tensors of one shape along a new axis: time steps, heads."""
+    shape = parts[0].shape
+    raised = (*shape[:axis], 1, *shape[axis:])
+    return concatenate([reshape(part, shape=raised) for part in parts], axis=axis)
+
+
+def _require_axis(x: Array, axis: int) -> None:
+    if not 0 <= axis < x.ndim:
+        raise AxisOutOfBounds(axis=axis, rank=x.ndim)
 
 
 @unary("broadcast")

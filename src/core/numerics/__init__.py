@@ -6,10 +6,20 @@ differ between machines. What most traces need is gathered here; sine, cosine, p
 function are imported from their modules by those that ask for them.
 """
 
-from .exponential import exp
+from .exponential import exp, sigmoid
 from .hyperbolic import tanh
 from .logarithm import log, log1p
 from .products import matmul
 from .sums import scatter_add_rows, sum_axis, unbroadcast
 
-__all__ = ["exp", "log", "log1p", "matmul", "scatter_add_rows", "sum_axis", "tanh", "unbroadcast"]
+__all__ = [
+    "exp",
+    "log",
+    "log1p",
+    "matmul",
+    "scatter_add_rows",
+    "sigmoid",
+    "sum_axis",
+    "tanh",
+    "unbroadcast",
+]

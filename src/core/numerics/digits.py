@@ -5,12 +5,18 @@ Python's own conversions are exact and rounded half to even; what is settled her
 
 import math
 
-__all__ = ["fixed", "shortest"]
+__all__ = ["fixed", "scientific", "shortest"]
 
 
 def fixed(value: float, digits: int = 12) -> str:
     """`value` with exactly `digits` digits after the point; a negative zero keeps its sign."""
     return f"{value:.{digits}f}"
+
+
+def scientific(value: float, digits: int = 12) -> str:
+    """`value` as `d.ddde-7` with `digits` digits after the point; the exponent is not padded."""
+    mantissa, mark, exponent = f"{value:.{digits}e}".partition("e")
+    return f"{mantissa}{mark}{int(exponent)}" if mark else mantissa
 
 
 def shortest(value: float) -> str:

@@ -1,0 +1,45 @@
+"""Softmax over the last axis, where a mask may hide sources."""
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import FullyMaskedRow, MaskShape, NoClasses
+from ..numerics import exp, sum_axis
+from .operation import Forward, unary
+
+Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
+
+
+@unary("softmax")
+def softmax(x: Array, *, visible: Mask | None = None) -> Forward:
+    """e^x / (sum of e^x) over the last axis, of what `visible` (broadcast to x) leaves; +0.0 else.
+
+    The maximum of the visible values is subtracted first. Sums take every source in order, a hidden
+    one as +0.0. Raises NoClasses for an empty axis, MaskShape, then FullyMaskedRow for the first
+    row in which nothing is visible.
+    """
+    if x.shape[-1] == 0:
+        raise NoClasses(axis=x.ndim - 1)
+    shown = x if visible is None else np.where(_broadcast(visible, x), x, -np.inf)
+    maximum = shown.max(axis=-1, keepdims=True)
+    weights = exp(shown - maximum)
+    p = weights / sum_axis(weights, x.ndim - 1)[..., None]
+
+    def vjp(g: Array) -> tuple[Array]:
+        return (p * (g - sum_axis(g * p, x.ndim - 1)[..., None]) + 0.0,)
+
+    return p, vjp
+
+
+def _broadcast(visible: Mask, x: Array) -> Mask:
+    try:
+        mask = np.broadcast_to(visible, x.shape)
+    except ValueError as error:
+        raise MaskShape(mask=visible.shape, scores=x.shape) from error
+    seen = mask.any(axis=-1)
+    if not seen.all():
+        row = np.unravel_index(int(np.argmin(seen)), seen.shape)
+        raise FullyMaskedRow(row=tuple(int(index) for index in row))
+    return mask

@@ -1,0 +1,34 @@
+"""Layer normalisation over the last axis."""
+
+import numpy as np
+
+from ..arrays import Array
+from ..numerics import sum_axis
+from .operation import Forward, unary
+
+
+@unary("layer_norm")
+def layer_norm(x: Array, *, epsilon: float) -> Forward:
+    """(x - mean) / sqrt(variance + epsilon) over the last axis, without scale and shift.
+
+    The variance is the population's: the mean of (x - mean)^2. Source: Ba, Kiros and Hinton 2016,
+    Layer Normalization (arXiv:1607.06450). The VJP is (g - mean(g) - y mean(g y)) / deviation.
+    """
+    centered, deviation = centered_and_deviation(x, epsilon)
+    y = centered / deviation
+
+    def vjp(g: Array) -> tuple[Array]:
+        return ((g - mean(g) - y * mean(g * y)) / deviation,)
+
+    return y, vjp
+
+
+def centered_and_deviation(x: Array, epsilon: float) -> tuple[Array, Array]:
+    """x - mean, and sqrt(variance + epsilon) with extent 1 on the last axis."""
+    centered = x - mean(x)
+    return centered, np.sqrt(mean(centered * centered) + epsilon)
+
+
+def mean(x: Array) -> Array:
+    """The mean over the last axis, which keeps extent 1."""
+    return sum_axis(x, x.ndim - 1)[..., None] / float(x.shape[-1])
