@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test golden lint format typecheck check beds beds-quick fuzz bench \
+.PHONY: help demo test golden golden-grid lint format typecheck check beds beds-quick fuzz bench \
         numerics-exhaustive clean
 
 help: ## what can be made
@@ -21,6 +21,10 @@ golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
 	@$(BIN)/python scripts/golden_digests.py
 	@git status --short golden src/golden.sha256 2>/dev/null || true
+
+golden-grid: $(VENV)/.developer ## train the whole cue-recall grid again: half an hour or more
+	@$(BIN)/llm-trace cue-recall --jobs 2 -o golden/cue-recall.trace
+	@$(BIN)/python scripts/golden_digests.py
 
 lint: $(VENV)/.developer ## ruff
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -51,12 +55,12 @@ numerics-exhaustive: $(VENV)/.developer ## millions of inputs of every function 
 clean: ## remove what was made here
 	rm -rf $(VENV) .typing .beds build *.egg-info src/*.egg-info
 
-$(VENV)/.program: pyproject.toml
+$(VENV)/.program: pyproject.toml src/core/numerics/_products.c
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.developer: pyproject.toml
+$(VENV)/.developer: pyproject.toml src/core/numerics/_products.c
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.program

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .errors import LlmTraceError
-from .report.stdout import OutputError, write_stdout
+from .report.stdout import OutputError, printable, write_stdout
 from .traces import Entry, entries, find
+
+if TYPE_CHECKING:
+    from .training import Training
 
 PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
 
@@ -38,7 +41,7 @@ class Commands(click.Group):
         if not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, self.list_commands(ctx), 1)
+            near = get_close_matches(name.lower(), self.list_commands(ctx), 1)
             hint = f"did you mean {near[0]}?" if near else "`llm-trace --help` lists them."
             ctx.fail(f"expected a trace or a tool, found {name!a}; {hint}")
         return super().resolve_command(ctx, args)
@@ -108,13 +111,22 @@ def choice_options(entry: Entry) -> list[click.Parameter]:
     ]
 
 
+def training_options(entry: Entry) -> list[click.Parameter]:
+    """Options for what takes minutes."""
+    if not entry.trains():
+        return []
+    from .training import training_options
+
+    return training_options(entry.command)
+
+
 class TraceCommand(click.Command):
     """The command of one trace; its help is the trace module's docstring."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(
             entry.command,
-            params=[*trace_options(), *choice_options(entry)],
+            params=[*trace_options(), *choice_options(entry), *training_options(entry)],
             callback=lambda **options: run_trace(entry, **options),
             short_help=entry.summary,
             context_settings={"help_option_names": ["-h", "--help"]},
@@ -153,7 +165,7 @@ def run_trace(
     fixture: str | None,
     show_fixture: bool,
     output: str | None,
-    **choices: str | None,
+    **others: Any,
 ) -> None:
     """Print a trace in the form that the options ask for."""
     chosen = [
@@ -171,61 +183,66 @@ def run_trace(
     if {"--report", "--style rust"} & {*chosen} and "report" not in entry.forms():
         raise click.UsageError(f"{entry.command} has no original demo, so no {chosen[0]}")
 
+    training = None
+    if entry.trains():
+        from .training import Training
+
+        training = Training.taken_from(others)
+        if training.small and fixture:
+            raise click.UsageError("expected --small or --fixture, found both")
+    given = {name: word for name, word in others.items() if word is not None}
     try:
-        given = {name: word for name, word in choices.items() if word is not None}
-        emit(trace_text(entry, chosen, fixture, given), output)
+        emit(trace_text(entry, chosen, fixture, given, training), output)
+        if training:
+            training.done()
+    except OutputError:
+        raise
     except LlmTraceError as error:
-        fail(f"{printable(fixture)}: {error}" if fixture and about_fixture(error) else str(error))
+        raise click.ClickException(f"{printable(fixture or 'fixture')}: {error}") from error
 
 
 def trace_text(
-    entry: Entry, chosen: list[str], fixture: str | None, choices: dict[str, str]
+    entry: Entry,
+    chosen: list[str],
+    fixture: str | None,
+    choices: dict[str, str],
+    training: Training | None,
 ) -> Iterable[str]:
     """The output in pieces. Raises LlmTraceError."""
     trace = entry.load()
     if fixture is None:
-        numbers = trace.fixture()
+        numbers = trace.fixture(**trace.fixture.small if training and training.small else {})
     else:
         from .fixtures.reading import read_fixture
 
         numbers = read_fixture(trace.fixture, fixture)
     if choices:
         numbers = numbers.replace(**choices)
-    match chosen:
-        case ["--report"]:
-            from .report.trace import report_text
+    if chosen == ["--show-fixture"]:
+        from .fixtures.showing import toml
 
-            return report_text(entry.load_report()(numbers))
-        case ["--show-fixture"]:
-            from .fixtures.showing import toml
-
-            return toml(numbers)
-        case ["--format jsonl"]:
-            return trace.json_lines(numbers)
-        case ["--style rust"]:
-            return trace.text(numbers, trace.rust)
-        case _:
-            return trace.text(numbers)
+        return toml(numbers)
+    if training:
+        trace = training.run(trace, numbers)
+    return entry.pieces(FORMS[chosen[0]] if chosen else "trace", numbers, trace)
 
 
-def about_fixture(error: Exception) -> bool:
-    """Whether the numbers are at fault rather than the place to write to."""
-    return not isinstance(error, OutputError)
+FORMS = {"--report": "report", "--style rust": "rust", "--format jsonl": "jsonl"}
 
 
 @cli.command("list", help="List every trace: name, chapter, and what it shows.")
 def list_traces() -> None:
     """Print one line a trace."""
     listed = entries().values()
-    columns = [max(len(entry[at]) for entry in listed) for at in (0, 1)]
+    command = max(len(entry.command) for entry in listed)
+    source = max(len(entry.source) for entry in listed)
     emit(
-        f"{entry.command:{columns[0]}}  {entry.source:{columns[1]}}  {entry.summary}\n"
-        for entry in listed
+        f"{entry.command:{command}}  {entry.source:{source}}  {entry.summary}\n" for entry in listed
     )
 
 
 @cli.command("explain", help="Say what each record and field of a trace means.")
-@click.argument("trace", metavar="TRACE")
+@click.argument("trace", metavar="TRACE", shell_complete=lambda ctx, param, typed: [*entries()])
 @click.pass_context
 def explain(ctx: click.Context, trace: str) -> None:
     """Print the declarations of one trace's records."""
@@ -235,11 +252,7 @@ def explain(ctx: click.Context, trace: str) -> None:
 
     from .report.explain import explained
 
-    width = min(click.HelpFormatter().width, 100)
-    try:
-        emit(explained(entry.load(), entry.title, entry.description(), width))
-    except LlmTraceError as error:
-        fail(str(error))
+    emit(explained(entry.load(), entry.title, entry.description(), click.HelpFormatter().width))
 
 
 @cli.command("selfcheck", help="Prove that this machine prints the bytes of every other.")
@@ -272,29 +285,28 @@ def emit(pieces: Iterable[str], output: str | None = None) -> None:
         write_file(output, pieces)
 
 
-def printable(text: str) -> str:
-    """A name as it is, or escaped where it would break the line."""
-    return text if text.isprintable() else ascii(text)
-
-
-def fail(message: str) -> NoReturn:
-    """End with one line on standard error and status 2."""
-    raise click.ClickException(message)
-
-
 def main() -> None:
     """Run the program. A user's mistake ends in one line and status 2, a closed pipe quietly."""
     try:
         status: Any = cli.main(prog_name="llm-trace", standalone_mode=False)
-    except click.ClickException as error:
-        click.echo(f"llm-trace: {' '.join(error.format_message().split())}", err=True)
-        status = 2
-    except MemoryError:
-        click.echo(
-            "llm-trace: expected enough memory for these numbers, found too little", err=True
-        )
+    except (click.ClickException, LlmTraceError, OSError, MemoryError) as error:
+        click.echo(f"llm-trace: {one_line(error)}", err=True)
         status = 2
     except click.Abort:
         status = 130
     gc.freeze()  # else the interpreter's last collection walks all of numpy and click: 10 ms
     raise SystemExit(status)
+
+
+def one_line(error: Exception) -> str:
+    """What the user should read."""
+    match error:
+        case click.UsageError():
+            return " ".join(error.format_message().split())
+        case click.ClickException():
+            return error.format_message()
+        case MemoryError():
+            return "expected enough memory for these numbers, found too little"
+        case OSError():  # Click's own printing of help
+            return str(OutputError("standard output", error))
+    return str(error)

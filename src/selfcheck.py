@@ -23,7 +23,6 @@ from .core.numerics.hyperbolic import tanh
 from .core.numerics.logarithm import log, log1p
 from .core.numerics.power import power
 from .core.numerics.trigonometric import cos, sin
-from .report.trace import report_text
 from .traces import Entry, entries
 
 FUNCTIONS = (exp, expm1, log, log1p, tanh, sin, cos, power, erf, sigmoid)
@@ -47,7 +46,7 @@ class Finding(NamedTuple):
 def findings() -> Iterator[Finding]:
     """Every finding, in the order of the accepted digests' names."""
     accepted, produced = accepted_digests(), produced_digests()
-    for name in sorted(produced.keys() | accepted.keys()):
+    for name in sorted(produced.keys() | (accepted.keys() - recorded())):
         yield Finding(name, produced.get(name, "nothing"), accepted.get(name))
 
 
@@ -79,9 +78,9 @@ def produced_digests() -> dict[str, str]:
 def everything() -> dict[str, Callable[[], Iterator[bytes]]]:
     """What is run, by name: `swiglu.trace`, `numerics.exp`, …; each yields its bytes."""
     runs: dict[str, Callable[[], Iterator[bytes]]] = {}
-    for command, entry in entries().items():
+    for entry in entries().values():
         for form in entry.forms():
-            runs[f"{command}.{form}"] = partial(trace_bytes, entry, form)
+            runs[f"{entry.golden}.{form}"] = partial(trace_bytes, entry, form)
     for function in FUNCTIONS:
         runs[f"numerics.{function.__name__}"] = partial(function_bytes, function)
     runs["numerics.matmul"] = product_bytes
@@ -89,16 +88,13 @@ def everything() -> dict[str, Callable[[], Iterator[bytes]]]:
 
 
 def trace_bytes(entry: Entry, form: str) -> Iterator[bytes]:
-    """One trace on its default numbers: canonical, in the original's style, or its report."""
-    trace = entry.load()
-    fixture = trace.fixture()
-    if form == "report":
-        pieces = report_text(entry.load_report()(fixture))
-    elif form == "rust":
-        pieces = trace.text(fixture, trace.rust)
-    else:
-        pieces = trace.text(fixture)
-    return (piece.encode() for piece in pieces)
+    """One trace in one form on its default numbers, or on small ones if it trains."""
+    return (piece.encode() for piece in entry.pieces(form, entry.checked()))
+
+
+def recorded() -> set[str]:
+    """Golden files that take too long to be run again: of trainings on their default numbers."""
+    return {f"{command}.trace" for command, entry in entries().items() if entry.trains()}
 
 
 def function_bytes(function: Callable[..., Array]) -> Iterator[bytes]:

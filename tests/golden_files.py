@@ -39,6 +39,12 @@ class TraceFile(GoldenFile):
     file_extension = "trace"
 
 
+class JsonLinesFile(GoldenFile):
+    """The same records as JSON Lines."""
+
+    file_extension = "jsonl"
+
+
 class RustFile(GoldenFile):
     """The trace in the original demo's style."""
 

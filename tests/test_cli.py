@@ -5,6 +5,8 @@ import platform
 import stat
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +37,21 @@ def long_fixture(tmp_path: Path) -> Path:
     return path
 
 
-OPTIONS = {".trace": (), ".rust": ("--style", "rust"), ".report": ("--report",)}
+# A file beside a small one takes minutes to print again.
+QUICK = [p for p in sorted(GOLDEN.iterdir()) if not p.with_stem(f"{p.stem}-small").exists()]
+OPTIONS: dict[str, tuple[str, ...]] = {
+    ".trace": (),
+    ".jsonl": ("--format", "jsonl"),
+    ".rust": ("--style", "rust"),
+    ".report": ("--report",),
+}
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
-def test_prints_the_golden_bytes(path: Path) -> None:
-    done = run(path.stem, *OPTIONS[path.suffix])
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.name)
+def test_prints_the_golden_bytes(path: Path, tmp_path: Path) -> None:
+    command = path.stem.removesuffix("-small")
+    small = ["--small"] if command != path.stem else []
+    done = run(command, *OPTIONS[path.suffix], *small, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == path.read_bytes()
 
@@ -96,22 +107,22 @@ def test_a_traces_help_says_what_it_shows(command: str) -> None:
     assert entry.description().split(".", maxsplit=1)[0][:50] in " ".join(text.split())
 
 
-def test_list_has_a_line_for_each_trace_within_60_columns() -> None:
+def test_list_has_a_line_for_each_trace() -> None:
     lines = run("list").stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == [*entries()]
-    assert all(len(line) <= 60 for line in lines)
+    assert all(len(line) <= 72 for line in lines)
     assert "Chapter 20" in run("list").stdout.decode()
 
 
 @pytest.mark.parametrize("command", entries())
-@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("columns", [60, 200])
 def test_explain_names_every_record_and_field(command: str, columns: int) -> None:
     text = run("explain", command, environment={"COLUMNS": str(columns)}).stdout.decode()
     words = text.split()
     for record in entries()[command].load().schema:
         assert record.kind in words
         assert all(field.key in words for field in record.fields)
-    assert columns < 60 or all(len(line) <= columns for line in text.splitlines())
+    assert all(len(line) <= columns for line in text.splitlines())
 
 
 def test_explain_says_why_it_cannot_without_docstrings() -> None:
@@ -123,7 +134,7 @@ def test_explain_says_why_it_cannot_without_docstrings() -> None:
 
 
 def test_version() -> None:
-    assert run("--version").stdout.decode().split() == ["llm-trace", "0.1.0"]
+    assert run("--version").stdout.decode().split() == ["llm-trace", version("llm-trace")]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -158,6 +169,13 @@ def test_completion_offers_traces() -> None:
             f"expected one of {', '.join(entries())}, found 'nothing'",
         ),
         (("explain",), "Missing argument 'TRACE'."),
+        (("swiglu", "-o", "new/"), "new/: expected a place to write to, found a folder"),
+        (("swiglu", "-o", ""), "'': expected a place to write to, found a folder"),
+        (("SwiGLU",), "expected a trace or a tool, found 'SwiGLU'; did you mean swiglu?"),
+        (
+            ("swiglu", "-o", "no\n\x1b[31mdir/x"),
+            "'no\\n\\x1b[31mdir/x': expected a place to write to, found no such folder",
+        ),
         (("swiglu", "extra"), "Got unexpected extra argument (extra)"),
         (
             ("swiglu", "--style", "loud"),
@@ -177,12 +195,12 @@ def test_completion_offers_traces() -> None:
         ),
         (
             ("swiglu", "-o", "no/such/folder"),
-            "no/such/folder: expected a place to write to, found no such file or directory",
+            "no/such/folder: expected a place to write to, found no such folder",
         ),
-        (("swiglu", "-o", "/"), "/: expected a place to write to, found is a directory"),
+        (("swiglu", "-o", "/"), "/: expected a place to write to, found a folder"),
         (
             ("swiglu", "-o", "/dev/full"),
-            "/dev/full: expected a place to write to, found no space left on device",
+            "/dev/full: expected a place to write to, found no space left on the device",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -192,20 +210,53 @@ def test_a_mistake_ends_in_one_line(arguments: tuple[str, ...], message: str) ->
     assert refusal(*arguments).startswith(message)
 
 
-def test_a_full_disk_on_standard_output_ends_in_one_line() -> None:
+EVERYTHING_THAT_PRINTS = [
+    ["swiglu"],
+    ["swiglu", "--report"],
+    ["swiglu", "--show-fixture"],
+    ["swiglu", "--help"],
+    ["list"],
+    ["explain", "swiglu"],
+    ["selfcheck"],
+    ["--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.parametrize("arguments", EVERYTHING_THAT_PRINTS, ids=" ".join)
+def test_a_full_disk_on_standard_output_ends_in_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*MODULE, "swiglu"], stdout=full, stderr=subprocess.PIPE, check=False)
+        command = [*MODULE, *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        "llm-trace: standard output: expected a place to write to, found no space left on device\n"
+        "llm-trace: standard output: expected a place to write to, found no space left on the "
+        "device\n"
     )
 
 
-def test_a_closed_standard_output_ends_in_one_line() -> None:
-    command = f"{SCRIPT} swiglu >&-"
+@pytest.mark.parametrize("arguments", ["swiglu", "list", "explain swiglu"])
+def test_a_closed_standard_output_ends_in_one_line(arguments: str) -> None:
+    command = f"{SCRIPT} {arguments} >&-"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
-    assert done.stderr.decode().count("\n") == 1
+    assert done.stderr.decode() == (
+        "llm-trace: standard output: expected a place to write to, found it is closed\n"
+    )
+
+
+def test_a_reader_that_sleeps_is_waited_for_without_work(long_fixture: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [*MODULE, "swiglu", "--fixture", str(long_fixture)]
+    with subprocess.Popen(command, stdout=writing) as process:
+        os.close(writing)
+        time.sleep(1.5)
+        with os.fdopen(reading, "rb") as pipe:
+            printed = pipe.read()
+        _, _, usage = os.wait4(process.pid, 0)
+    assert printed == run("swiglu", "--fixture", long_fixture).stdout
+    assert usage.ru_utime < 1.4  # it would be more had it asked again and again
 
 
 @pytest.mark.parametrize("unbuffered", [(), ("-u",)])

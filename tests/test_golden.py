@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from llm_trace.report.trace import report_text
-from llm_trace.selfcheck import accepted_digests
+from llm_trace.selfcheck import accepted_digests, recorded
 from llm_trace.traces import Entry, entries
 
-from .golden_files import GOLDEN, GoldenFile, ReportFile, RustFile, TraceFile
+from .golden_files import GOLDEN, GoldenFile, JsonLinesFile, ReportFile, RustFile, TraceFile
 
 ENTRIES = entries()
 EXTENSIONS: dict[str, type[GoldenFile]] = {
     "trace": TraceFile,
+    "jsonl": JsonLinesFile,
     "rust": RustFile,
     "report": ReportFile,
 }
@@ -25,18 +25,13 @@ PRINTED = [(command, form) for command, entry in ENTRIES.items() for form in ent
 
 
 def produced(entry: Entry, form: str) -> bytes:
-    trace = entry.load()
-    fixture = trace.fixture()
-    if form == "report":
-        return "".join(report_text(entry.load_report()(fixture))).encode()
-    style = (trace.rust,) if form == "rust" else ()
-    return "".join(trace.text(fixture, *style)).encode()
+    return "".join(entry.pieces(form, entry.checked())).encode()
 
 
 @pytest.mark.parametrize(("command", "form"), PRINTED)
 def test_prints_the_accepted_bytes(command: str, form: str, snapshot: SnapshotAssertion) -> None:
     golden = snapshot.use_extension(EXTENSIONS[form])
-    assert produced(ENTRIES[command], form) == golden(name=command)
+    assert produced(ENTRIES[command], form) == golden(name=ENTRIES[command].golden)
 
 
 @pytest.mark.parametrize(("command", "form"), PRINTED)
@@ -45,8 +40,8 @@ def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
 
 
 def test_golden_holds_nothing_else() -> None:
-    expected = {f"{command}.{form}" for command, form in PRINTED}
-    assert {path.name for path in GOLDEN.iterdir()} == expected
+    expected = {f"{ENTRIES[command].golden}.{form}" for command, form in PRINTED}
+    assert {path.name for path in GOLDEN.iterdir()} == expected | recorded()
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
@@ -83,6 +78,6 @@ def test_one_changed_twelfth_digit_fails(tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == 1
-    assert "1 failed, 2 passed" in run.stdout
+    assert "1 failed, 3 passed" in run.stdout
     assert "4.634916362007" in run.stdout
     assert "make golden" in run.stdout

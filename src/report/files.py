@@ -1,6 +1,7 @@
 """Writing to a file: whole or not at all."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -17,36 +18,43 @@ def write_file(path: str, pieces: Iterable[str]) -> None:
     symbolic link stays and its target is replaced; permissions and owner stay as they were. What is
     no regular file (a device, a pipe) is written to directly.
     """
+    write_bytes(path, blocks(pieces))
+
+
+def write_bytes(path: str, pieces: Iterable[bytes]) -> None:
+    """The same with bytes."""
     try:
+        if not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, "is a directory")
         before = os.stat(path) if os.path.exists(path) else None
         if before and not stat.S_ISREG(before.st_mode):
             _write_through(path, pieces)
         else:
             if before and not os.access(path, os.W_OK):
-                raise PermissionError(13, "permission denied")
+                raise PermissionError(errno.EACCES, "permission denied")
             _replace(os.path.realpath(path), before, pieces)
     except OSError as error:
         raise OutputError(path, error) from error
     except ValueError as error:  # a NUL in the name
-        raise OutputError(ascii(path), OSError(0, "a name with a NUL")) from error
+        raise OutputError(path, OSError(0, "a name with a NUL")) from error
 
 
-def _write_through(path: str, pieces: Iterable[str]) -> None:
+def _write_through(path: str, pieces: Iterable[bytes]) -> None:
     """Write to a device or a pipe; a pipe that nobody reads is refused rather than waited for."""
     descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "wb") as file:
         if hasattr(os, "set_blocking"):
             os.set_blocking(descriptor, True)
-        file.writelines(blocks(pieces))
+        file.writelines(pieces)
 
 
-def _replace(target: str, before: os.stat_result | None, pieces: Iterable[str]) -> None:
+def _replace(target: str, before: os.stat_result | None, pieces: Iterable[bytes]) -> None:
     folder, name = os.path.split(target)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".tmp", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             _take_after(file, before)
-            file.writelines(blocks(pieces))
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -47,6 +47,8 @@ class Record:
 
     def __init_subclass__(cls, kind: str | None = None) -> None:
         cls.kind = kind or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).upper()
+        if "record" in cls.__annotations__:
+            raise TypeError(f"{cls.__name__}.record: JSON Lines keep that key for the kind")
         cls.fields = tuple(
             _field(name, annotation, getattr(cls, name))
             for name, annotation in cls.__annotations__.items()

@@ -1,5 +1,7 @@
 """Writing to standard output: bytes, whatever the locale. Imports nothing heavy."""
 
+import errno
+import select
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -8,18 +10,34 @@ from ..errors import LlmTraceError
 _BLOCK = 1 << 16
 
 
+_FOUND = {
+    errno.EISDIR: "a folder",
+    errno.ENOENT: "no such folder",
+    errno.ENOTDIR: "a file where a folder should be",
+    errno.EACCES: "no permission",
+    errno.ENOSPC: "no space left on the device",
+    errno.ENXIO: "a pipe that nobody reads",
+    errno.EBADF: "it is closed",
+}
+
+
 class OutputError(LlmTraceError):
     """A place that cannot be written to."""
 
     def __init__(self, place: str, error: OSError) -> None:
-        found = (error.strerror or str(error)).lower()
-        super().__init__(f"{place}: expected a place to write to, found {found}")
+        found = _FOUND.get(error.errno or 0) or (error.strerror or str(error)).lower()
+        super().__init__(f"{printable(place)}: expected a place to write to, found {found}")
+
+
+def printable(text: str) -> str:
+    """A name as it is, or escaped where it would break the line."""
+    return text if text.isprintable() and text else ascii(text)
 
 
 def write_stdout(pieces: Iterable[str]) -> None:
     """Write UTF-8 with LF line ends, whatever the locale. Raises BrokenPipeError, OutputError."""
     if sys.stdout is None:
-        raise OutputError("standard output", OSError(0, "it closed"))
+        raise OutputError("standard output", OSError(errno.EBADF, ""))
     sys.stdout.flush()
     # Unbuffered: a failed write leaves nothing behind for the interpreter to fail on again.
     stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
@@ -27,7 +45,10 @@ def write_stdout(pieces: Iterable[str]) -> None:
         for block in blocks(pieces):
             rest = memoryview(block)
             while rest:
-                rest = rest[stream.write(rest) or 0 :]
+                written = stream.write(rest)
+                if written is None:  # a non-blocking pipe that is full
+                    select.select([], [stream], [])
+                rest = rest[written or 0 :]
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -13,20 +13,40 @@ Line = str | Iterable[str]
 
 
 class Trace(Generic[F]):
-    """The records of one computation on a fixture of type `F`."""
+    """The records of one computation on a fixture of type `F`.
+
+    A trace that trains for minutes has its training apart, so that a program can watch it, stop it
+    and go on with it; its generator takes the fixture and what the training has come to.
+    """
 
     def __init__(
-        self, name: str, fixture: type[F], rust: Style, records: Callable[[F], Iterator[Record]]
+        self,
+        name: str,
+        fixture: type[F],
+        rust: Style,
+        declared: Callable[..., Iterator[Record]],
+        training: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.fixture = fixture
         self.rust = rust
-        self.records = records
+        self.training = training
+        self._declared = declared
+
+    def records(self, fixture: F) -> Iterator[Record]:
+        """Everything, computed from the fixture alone."""
+        return self._declared(fixture, *([self.training(fixture)] if self.training else []))
+
+    def trained(self, results: Any) -> "Trace[F]":
+        """The same trace with its training done."""
+        return Trace(
+            self.name, self.fixture, self.rust, lambda fixture: self._declared(fixture, results)
+        )
 
     @property
     def schema(self) -> tuple[type[Record], ...]:
         """The record classes of the generator's return annotation, in order."""
-        (yielded,) = get_args(self.records.__annotations__["return"])
+        (yielded,) = get_args(self._declared.__annotations__["return"])
         return get_args(yielded) or (yielded,)
 
     def text(self, fixture: F, style: Style = CANONICAL) -> Iterator[str]:
@@ -58,15 +78,20 @@ def report_text(lines: Iterator[Line]) -> Iterator[str]:
 
 
 def trace(
-    name: str, *, version: int, fixture: type[F], rust: Style = CANONICAL
-) -> Callable[[Callable[[F], Iterator[Any]]], Trace[F]]:
+    name: str,
+    *,
+    version: int,
+    fixture: type[F],
+    rust: Style = CANONICAL,
+    training: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Iterator[Any]]], Trace[F]]:
     """Turn a generator of records into the module's trace.
 
     The generator computes everything before its first yield, so that a refused computation prints
     nothing. `version` rises when a record or a field is added, removed, renamed or reordered,
     never for a value. `rust` is the style of the original demo's trace.
     """
-    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records)
+    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records, training)
 
 
 T = TypeVar("T")

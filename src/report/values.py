@@ -239,7 +239,7 @@ def json_text(value: object) -> str:
     """`value` as JSON."""
     import json  # most traces print none, and start faster without it
 
-    return json.dumps(value)
+    return json.dumps(value, separators=(",", ":"))
 
 
 def json_real(value: float) -> str:

@@ -39,12 +39,42 @@ class Entry(NamedTuple):
     def forms(self) -> tuple[str, ...]:
         """The forms that it prints in; those of an original demo only where there is one."""
         has_original = os.path.exists(os.path.join(_FOLDER, "learner", _file(self.command)))
-        return ("trace", "rust", "report") if has_original else ("trace",)
+        return ("trace", "jsonl", "rust", "report") if has_original else ("trace", "jsonl")
+
+    def checked(self) -> Any:
+        """The fixture of golden files and checks: the default one, or a small one if it trains."""
+        kind = self.load().fixture
+        return kind(**kind.small)
+
+    @property
+    def golden(self) -> str:
+        """What its golden files are called."""
+        return f"{self.command}-small" if self.trains() else self.command
+
+    def pieces(self, form: str, fixture: Any, trace: "Trace[Any] | None" = None) -> "Iterator[str]":
+        """What the trace prints in one of its forms on these numbers. Raises LlmTraceError."""
+        trace = trace or self.load()
+        match form:
+            case "trace":
+                return trace.text(fixture)
+            case "jsonl":
+                return trace.json_lines(fixture)
+            case "rust":
+                return trace.text(fixture, trace.rust)
+            case _:
+                from ..report.trace import report_text
+
+                return report_text(self._report()(fixture))
 
     def has_choices(self) -> bool:
         """Whether the trace's fixture declares choices, for which the command has options."""
         with open(_path(self.command), encoding="utf-8") as file:
             return " choice(" in file.read()
+
+    def trains(self) -> bool:
+        """Whether the trace has a training, for which the command has options."""
+        with open(_path(self.command), encoding="utf-8") as file:
+            return " training=" in file.read()
 
     def load(self) -> "Trace[Any]":
         """The trace itself. Imports what it computes with."""
@@ -54,8 +84,7 @@ class Entry(NamedTuple):
         (found,) = (value for value in vars(module).values() if isinstance(value, Trace))
         return found
 
-    def load_report(self) -> "Callable[[Any], Iterator[Line]]":
-        """The generator of the learner report. Imports what it computes with."""
+    def _report(self) -> "Callable[[Any], Iterator[Line]]":
         module = import_module(f".learner.{_module(self.command)}", __name__)
         report: Callable[[Any], Iterator[Line]] = module.learner_report
         return report
@@ -70,13 +99,10 @@ def entries() -> dict[str, Entry]:
 
 def find(command: str) -> Entry | None:
     """The trace of that name, if there is one."""
-    if not command.replace("-", "").isalnum() or command.startswith("-"):
-        return None  # no trace's name, and perhaps a path to somewhere else
-    try:
-        with open(_path(command), encoding="utf-8") as file:
-            source, _, summary = file.readline().strip().strip('"').partition(": ")
-    except OSError:
+    if command.startswith("-") or _file(command) not in os.listdir(_FOLDER):
         return None
+    with open(_path(command), encoding="utf-8") as file:
+        source, _, summary = file.readline().strip().strip('"').partition(": ")
     return Entry(command, source, summary)
 
 

@@ -29,7 +29,7 @@ from ._probes import (
 class LinearFixture(Fixture):
     """An affine projection, its input, and the adjoint that comes back to its output."""
 
-    computed = ("... out",)
+    computed = ("... in out",)  # every product is printed
 
     name: str = word("known-affine-projection", "What the trace calls these numbers")
     parameter_prefix: str = prefix("token_projection", "What the parameters' names begin with")
@@ -107,9 +107,9 @@ class Cell(Record):
     output_feature: Int = field("0-based", aligns=True)
     input: Reals = field("x at this position, input-width values")
     products: Products = field("x * W[:, output-feature], in the order in which they are added")
-    weighted_sum: Real = field("result - bias")
+    weighted_sum: Real = field("the sum of the products")
     bias: Real | None = field("b[output-feature]")
-    result: Real = field("y at this position, the sum of the products, then + bias")
+    result: Real = field("y at this position: weighted-sum + bias")
 
 
 class PositionGradient(Record):
@@ -149,8 +149,8 @@ class Axes(Record):
     input_leading: Shape = field("x's axes but the last")
     output_leading: Shape = field("y's axes but the last")
     preserved: Flag = field("whether these are the same")
-    mixed_axis: Word = field(
-        "`feature`, or `position` if replacing one position changed the output of another"
+    mixed_axis: Word | None = field(
+        "`feature`, or `position` if replacing the first position changed another's output"
     )
 
 
@@ -170,7 +170,7 @@ def linear_trace(
     | Axes
 ]:
     layer, x, y, bias_free, bias_free_output = compute(fixture)
-    mixed_axis = "position" if mixes_positions(layer, x, y) else "feature"
+    mixed = mixed_axis(layer, x, y)
     weight, bias = layer.weight.tensor, layer.bias.tensor if layer.bias else None
     yield FixtureRecord(
         name=fixture.name,
@@ -188,7 +188,14 @@ def linear_trace(
         yield WeightRow(input_feature=feature, values=row)
     yield Bias(values=bias.value if bias else None)
     for position, coordinate in enumerate(np.ndindex(x.shape[:-1])):
-        yield from cells(layer, position, coordinate, x.value[coordinate], y.value[coordinate])
+        yield from cells(
+            layer,
+            position,
+            coordinate,
+            x.value[coordinate],
+            bias_free_output[coordinate],
+            y.value[coordinate],
+        )
         yield PositionGradient(
             position=position,
             coordinate=coordinate,
@@ -206,22 +213,27 @@ def linear_trace(
         input_leading=x.shape[:-1],
         output_leading=y.shape[:-1],
         preserved=x.shape[:-1] == y.shape[:-1],
-        mixed_axis=mixed_axis,
+        mixed_axis=mixed,
     )
 
 
 def cells(
-    layer: Linear, position: int, coordinate: tuple[int, ...], row: Array, results: Array
+    layer: Linear,
+    position: int,
+    coordinate: tuple[int, ...],
+    row: Array,
+    weighted_sums: Array,
+    results: Array,
 ) -> Iterator[Cell]:
     weight, bias = layer.weight.tensor.value, layer.bias.tensor.value if layer.bias else None
-    for feature, result in enumerate(results):
+    for feature, (weighted_sum, result) in enumerate(zip(weighted_sums, results, strict=True)):
         yield Cell(
             position=position,
             coordinate=coordinate,
             output_feature=feature,
             input=row,
             products=(row, weight[:, feature]),
-            weighted_sum=result if bias is None else result - bias[feature],
+            weighted_sum=weighted_sum,
             bias=None if bias is None else bias[feature],
             result=result,
         )
@@ -233,11 +245,11 @@ def affine_parameter_count(layer: Linear) -> int:
     return Linear(layer.weight, bias).parameter_count
 
 
-def mixes_positions(layer: Linear, x: Tensor, y: Tensor) -> bool:
-    """Replace the first position by other numbers: does any other position's output change?"""
-    if x.value.size == 0:
-        return False
-    replaced = positions(x.value.copy())
-    replaced[0] = np.where(replaced[0] == 0.0, 1.0, 0.0)
-    after = layer(constant(replaced.reshape(x.shape))).value
-    return not same_bits(positions(after)[1:], positions(y.value)[1:])
+def mixed_axis(layer: Linear, x: Tensor, y: Tensor) -> str | None:
+    """Replace the first position: does the output of any other position change?"""
+    rows = positions(x.value.copy())
+    if len(rows) < 2:
+        return None
+    rows[0] = 0.0 if rows[0].any() else 1.0
+    after = positions(layer(constant(rows.reshape(x.shape))).value)
+    return "feature" if same_bits(after[1:], positions(y.value)[1:]) else "position"

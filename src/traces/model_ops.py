@@ -66,12 +66,12 @@ class ModelOpsFixture(Fixture):
     embeddings: Array = reals([[2, 2], [1, -1], [-1, 1]], "rows width", "One row a token id")
     ids: tuple[int, ...] = indices([1, 1, 1, 2], "positions", "rows", "The token at each position")
     weights: Array = reals([[1, -1], [1, -1]], "width classes", "The projection W")
-    targets: tuple[int, ...] = indices([0, 0, 0, 1], "positions", "classes", "The class at each")
+    targets: tuple[int, ...] = indices([0, 0, 0, 1], "positions", "classes", "The wanted class")
     exp_input: float = real(0.0, "Where exp is probed")
-    log_input: float = real(1.0, "Where log is probed; positive")
+    log_input: float = real(1.0, "Where log is probed", positive=True)
     silu_input: float = real(0.0, "Where SiLU is probed")
-    gradcheck_step: float = real(1e-6, "Step of the central differences")
-    gradcheck_tolerance: float = real(2e-6, "Largest scaled error that passes")
+    gradcheck_step: float = real(1e-6, "Step of the central differences", positive=True)
+    gradcheck_tolerance: float = real(2e-6, "Largest scaled error that passes", positive=True)
     gradcheck_samples: int = integer(4, "Most coordinates that are checked of one array")
     gradcheck_left: Array = reals([[0.4, -0.7], [1.2, 0.3]], "n k", "Left factor of the product")
     gradcheck_right: Array = reals([[0.2, -0.4], [0.9, 0.5]], "k m", "Right factor")
@@ -82,7 +82,7 @@ class ModelOpsFixture(Fixture):
         [2, 1, 2], "checked_positions", "checked_rows", "Rows gathered from it"
     )
     gradcheck_exp: Array = reals([-0.8, 0.2, 1.1], "...exp", "Points of exp")
-    gradcheck_log: Array = reals([0.4, 1.1, 2.3], "...log", "Points of log; positive")
+    gradcheck_log: Array = reals([0.4, 1.1, 2.3], "...log", "Points of log", positive=True)
     gradcheck_silu: Array = reals([-0.8, 0.2, 1.1], "...silu", "Points of SiLU")
     gradcheck_logits: Array = reals(
         [[0.7, -0.4, 1.1], [-0.2, 0.3, 0.8]], "groups labels", "Logits of both losses"
@@ -154,9 +154,9 @@ class Target(Record):
     token_id: Int = field("the token here")
     target: Int = field("the class that was wanted")
     gradient: Reals = field("dL/d logits = (softmax - one-hot target) / positions")
-    correct_sign: Word = field("`negative` as it has to be for the target, or `unexpected`")
+    correct_sign: Word = field("`negative` for the target, `zero`, or else `unexpected`")
     competitor_sign: Word | None = field(
-        "`positive` if it is for every other class, or `unexpected`"
+        "`positive` for every other class, `zero` for all, or else `unexpected`"
     )
     row_sum: Real = field("the sum of the gradient, zero up to rounding")
 
@@ -238,13 +238,13 @@ def model_ops_trace(
 ]:
     computation = compute(fixture)
     checks, reports, errors = [*scalar_checks(fixture)], gradchecks(fixture), [*refusals()]
-    repeated, occurrences = most_frequent(fixture.ids)
+    repeated, at = max(occurrences_of(fixture.ids).items(), key=lambda item: len(item[1]))
     yield FixtureRecord(
         name=fixture.name,
         ids=fixture.ids,
         targets=fixture.targets,
-        repeated_id=repeated if occurrences > 1 else None,
-        occurrences=occurrences if occurrences > 1 else None,
+        repeated_id=repeated if len(at) > 1 else None,
+        occurrences=len(at) if len(at) > 1 else None,
         loss=float(computation.loss.value),
     )
     yield from forward_steps(computation)
@@ -263,10 +263,12 @@ def model_ops_trace(
     yield from errors
 
 
-def most_frequent(token_ids: Sequence[int]) -> tuple[int, int]:
-    """The id that occurs most often, the first such, and how often."""
-    chosen = max(token_ids, key=token_ids.count)
-    return chosen, token_ids.count(chosen)
+def occurrences_of(token_ids: Sequence[int]) -> dict[int, list[int]]:
+    """The positions of each id, in order of first occurrence."""
+    found: dict[int, list[int]] = {}
+    for position, token in enumerate(token_ids):
+        found.setdefault(token, []).append(position)
+    return found
 
 
 def forward_steps(run: Computation) -> Iterator[Forward]:
@@ -294,16 +296,22 @@ def target_rows(fixture: ModelOpsFixture, run: Computation) -> Iterator[Target]:
         zip(fixture.ids, fixture.targets, rows, strict=True)
     ):
         competitors = np.delete(row, target)
-        sign = "positive" if (competitors > 0.0).all() else "unexpected"
         yield Target(
             position=position,
             token_id=token,
             target=target,
             gradient=row,
-            correct_sign="negative" if row[target] < 0.0 else "unexpected",
-            competitor_sign=sign if competitors.size else None,
+            correct_sign=sign(-row[target : target + 1], "negative"),
+            competitor_sign=sign(competitors, "positive") if competitors.size else None,
             row_sum=float(sum_values(row, 0)),
         )
+
+
+def sign(values: Array, expected: str) -> str:
+    """`expected` if all are positive, `zero` if rounding or saturation left nothing."""
+    if not values.any():
+        return "zero"
+    return expected if (values > 0.0).all() else "unexpected"
 
 
 def pullbacks(run: Computation) -> Iterator[Pullback]:
@@ -323,16 +331,17 @@ def pullbacks(run: Computation) -> Iterator[Pullback]:
 
 def scatter(fixture: ModelOpsFixture, run: Computation) -> Iterator[Occurrence | Embedding]:
     contributions = run.backward.adjoint(run.gathered)
+    occurrences = occurrences_of(fixture.ids)
     for position, (token, contribution) in enumerate(zip(fixture.ids, contributions, strict=True)):
         yield Occurrence(
             position=position,
             token_id=token,
             destination_row=token,
             contribution=contribution,
-            repeated=fixture.ids.count(token) > 1,
+            repeated=len(occurrences[token]) > 1,
         )
     for row, received in enumerate(gradient(run.embeddings)):
-        positions = [at for at, token in enumerate(fixture.ids) if token == row]
+        positions = occurrences.get(row, [])
         yield Embedding(row=row, positions=positions, occurrences=len(positions), gradient=received)
 
 

@@ -57,8 +57,8 @@ class QKVFixture(Fixture):
     query_upstream: Array = reals([[[1, 0], [-1, 2]]], "batch tokens head", "dL/d query")
     key_upstream: Array = reals([[[0.5, -1], [1, 0]]], "batch tokens head", "dL/d key")
     value_upstream: Array = reals([[[2, 1], [0, -0.5]]], "batch tokens head", "dL/d value")
-    gradcheck_step: float = real(1e-6, "Step of the central differences")
-    gradcheck_tolerance: float = real(2e-6, "Largest scaled error that passes")
+    gradcheck_step: float = real(1e-6, "Step of the central differences", positive=True)
+    gradcheck_tolerance: float = real(2e-6, "Largest scaled error that passes", positive=True)
     gradcheck_samples: int = integer(6, "Most coordinates that are checked of one array")
 
 
@@ -397,8 +397,13 @@ def refuses_a_repeated_name(layer: QKV) -> bool:
 
 
 def is_transactional(fixture: QKVFixture) -> bool:
-    """A layer that cannot be initialised leaves its generator where it was."""
+    """A refusal after a whole layer was drawn leaves the generator where it was."""
+    (model,), (head,) = fixture.extents["model"], fixture.extents["head"]
     rng = SplitMix64(26)
-    (model,) = fixture.extents["model"]
-    error = refusal(lambda: QKV.initialize(fixture.parameter_prefix, model, 0, rng))
-    return error is not None and rng == SplitMix64(26)
+
+    def refused_late() -> None:
+        with rng.trial() as trial:
+            QKV.initialize(fixture.parameter_prefix, model, head, trial)
+            QKV.initialize(fixture.parameter_prefix, model, 0, trial)
+
+    return refusal(refused_late) is not None and rng == SplitMix64(26)

@@ -43,6 +43,7 @@ e_to_the = scalar(numerics.exp)
 ln = scalar(numerics.log)
 ln_1p = scalar(numerics.log1p)
 hyperbolic_tangent = scalar(numerics.tanh)
+logistic = scalar(numerics.sigmoid)
 
 
 # Coordinates ------------------------------------------------------------------------------------
@@ -153,6 +154,18 @@ def add(left: Node, right: Node) -> Node:
     return Node(shape, [x + y for x, y in zip(a, b, strict=True)], (left, right), vjp)
 
 
+def sub(left: Node, right: Node) -> Node:
+    shape, a, b = _pairs(left, right)
+
+    def vjp(g: Cells) -> list[Cells]:
+        return [
+            unbroadcast_cells(g, shape, left.shape),
+            unbroadcast_cells([-u for u in g], shape, right.shape),
+        ]
+
+    return Node(shape, [x - y for x, y in zip(a, b, strict=True)], (left, right), vjp)
+
+
 def mul(left: Node, right: Node) -> Node:
     shape, a, b = _pairs(left, right)
 
@@ -203,6 +216,53 @@ def transpose(x: Node, *, first_axis: int, second_axis: int) -> Node:
 def broadcast_to(x: Node, *, shape: Shape) -> Node:
     cells = [x.cells[position(x.shape, at)] for at in coordinates(shape)]
     return Node(shape, cells, (x,), lambda g: [unbroadcast_cells(g, shape, x.shape)])
+
+
+def _pick(x: Node, shape: Shape, places: list[int]) -> Node:
+    def vjp(g: Cells) -> list[Cells]:
+        out = [0.0] * len(x.cells)
+        for place, value in zip(places, g, strict=True):
+            out[place] = value
+        return [out]
+
+    return Node(shape, [x.cells[place] for place in places], (x,), vjp)
+
+
+def select(x: Node, *, axis: int, index: int) -> Node:
+    shape = without(x.shape, axis)
+    groups = coordinates(shape)
+    return _pick(x, shape, [line(x.shape, axis, group)[index] for group in groups])
+
+
+def slice_axis(x: Node, *, axis: int, start: int, stop: int) -> Node:
+    shape = (*x.shape[:axis], stop - start, *x.shape[axis + 1 :])
+    lines = [line(x.shape, axis, without(at, axis)) for at in coordinates(shape)]
+    places = zip(lines, coordinates(shape), strict=True)
+    return _pick(x, shape, [cells[start + at[axis]] for cells, at in places])
+
+
+def concatenate(parts: Sequence[Node], *, axis: int) -> Node:
+    first = parts[0].shape
+    total = sum(part.shape[axis] for part in parts)
+    shape = (*first[:axis], total, *first[axis + 1 :])
+    source = [(part, i) for part, node in enumerate(parts) for i in range(node.shape[axis])]
+    places = []  # for every cell of the result, its part and its place there
+    for at in coordinates(shape):
+        part, i = source[at[axis]]
+        places.append((part, line(parts[part].shape, axis, without(at, axis))[i]))
+
+    def vjp(g: Cells) -> list[Cells]:
+        out = [[0.0] * len(node.cells) for node in parts]
+        for (part, place), value in zip(places, g, strict=True):
+            out[part][place] = value
+        return out
+
+    return Node(shape, [parts[part].cells[place] for part, place in places], (*parts,), vjp)
+
+
+def stack(parts: Sequence[Node], *, axis: int) -> Node:
+    raised = (*parts[0].shape[:axis], 1, *parts[0].shape[axis:])
+    return concatenate([reshape(part, shape=raised) for part in parts], axis=axis)
 
 
 def _reduce(x: Node, axis: int, *, keep: bool, divisor: float) -> Node:
@@ -259,7 +319,12 @@ def relu(x: Node) -> Node:
     return _elementwise(x, cells, lambda g, v, y: g if v > 0.0 else 0.0)
 
 
-def sigmoid(v: float) -> float:
+def sigmoid(x: Node) -> Node:
+    cells = [logistic(v) for v in x.cells]
+    return _elementwise(x, cells, lambda g, v, y: g * (y * (1.0 - y)))
+
+
+def sigmoid_of_silu(v: float) -> float:
     if v >= 0.0:
         return 1.0 / (1.0 + e_to_the(-v))
     e = e_to_the(v)
@@ -268,10 +333,10 @@ def sigmoid(v: float) -> float:
 
 def silu(x: Node) -> Node:
     def pull(g: float, v: float, y: float) -> float:
-        s = sigmoid(v)
+        s = sigmoid_of_silu(v)
         return g * (s * (1.0 + v * (1.0 - s)))
 
-    return _elementwise(x, [v * sigmoid(v) for v in x.cells], pull)
+    return _elementwise(x, [v * sigmoid_of_silu(v) for v in x.cells], pull)
 
 
 def positive_zero(value: float) -> float:
@@ -349,6 +414,57 @@ def indexed_mean_nll(x: Node, *, axis: int, targets: Sequence[int]) -> Node:
         return [out]
 
     return Node((), [value], (x,), vjp)
+
+
+def softmax(x: Node, *, visible: NDArray[np.bool_] | None = None) -> Node:
+    last = len(x.shape) - 1
+    groups = [line(x.shape, last, group) for group in coordinates(x.shape[:-1])]
+    shown = [True] * len(x.cells)
+    if visible is not None:
+        flat = visible.ravel().tolist()
+        shown = [flat[position(visible.shape, at)] for at in coordinates(x.shape)]
+    cells = [0.0] * len(x.cells)
+    for places in groups:
+        maximum = max(x.cells[i] for i in places if shown[i])
+        weights = [e_to_the(x.cells[i] - maximum) if shown[i] else 0.0 for i in places]
+        total = fold(weights)
+        for i, weight in zip(places, weights, strict=True):
+            cells[i] = weight / total
+
+    def vjp(g: Cells) -> list[Cells]:
+        out = [0.0] * len(g)
+        for places in groups:
+            total = fold(g[i] * cells[i] for i in places)
+            for i in places:
+                out[i] = positive_zero(cells[i] * (g[i] - total))
+        return [out]
+
+    return Node(x.shape, cells, (x,), vjp)
+
+
+def layer_norm(x: Node, *, epsilon: float) -> Node:
+    last = len(x.shape) - 1
+    width = float(x.shape[-1])
+    groups = [line(x.shape, last, group) for group in coordinates(x.shape[:-1])]
+    cells = [0.0] * len(x.cells)
+    deviations = []
+    for places in groups:
+        mean = fold(x.cells[i] for i in places) / width
+        centered = [x.cells[i] - mean for i in places]
+        deviations.append(math.sqrt(fold(c * c for c in centered) / width + epsilon))
+        for i, c in zip(places, centered, strict=True):
+            cells[i] = c / deviations[-1]
+
+    def vjp(g: Cells) -> list[Cells]:
+        out = [0.0] * len(g)
+        for places, deviation in zip(groups, deviations, strict=True):
+            mean = fold(g[i] for i in places) / width
+            slope = fold(g[i] * cells[i] for i in places) / width
+            for i in places:
+                out[i] = ((g[i] - mean) - cells[i] * slope) / deviation
+        return [out]
+
+    return Node(x.shape, cells, (x,), vjp)
 
 
 # Backward ---------------------------------------------------------------------------------------

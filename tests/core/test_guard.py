@@ -11,11 +11,12 @@ import llm_trace.core
 CORE = Path(llm_trace.core.__file__).parent
 
 NUMPY = frozenset(
-    """add.reduce average convolve corrcoef correlate cos cosh cov cross cumprod cumsum dot einsum
-    exp exp2 expm1 fft float_power gradient hypot inner interp kron linalg log log10 log1p log2
-    logaddexp matmul matvec mean multiply.reduce nanmean nansum nanstd nanvar outer power prod
-    random sin sinc sinh std sum tan tanh tensordot trace trapezoid trapz var vdot vecdot vecmat
-    arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt deg2rad rad2deg""".split()
+    """add.reduce add.reduceat average char convolve core corrcoef correlate cos cosh cov cross
+    ctypeslib cumprod cumsum dot einsum emath exp exp2 expm1 fft float_power gradient hypot inner
+    interp kron lib.scimath linalg log log10 log1p log2 logaddexp matmul matvec mean
+    multiply.reduce nanmean nanprod nansum nanstd nanvar outer polynomial power prod random sin
+    sinc sinh std sum tan tanh tensordot trace trapezoid trapz ufunc var vdot vecdot vecmat arccos
+    arccosh arcsin arcsinh arctan arctan2 arctanh cbrt deg2rad rad2deg""".split()
 )
 METHODS = frozenset("cumprod cumsum dot mean prod std sum trace var".split())
 MATH = frozenset(
@@ -45,6 +46,8 @@ def complaint(node: ast.AST) -> str | None:
             return "@"
         case ast.BinOp(op=ast.Pow(), left=base, right=exponent) if not power_of_two(base, exponent):
             return "**"
+        case ast.Import(names=names) if any(n.name == "numpy" and n.asname != "np" for n in names):
+            return "numpy under another name than np"
         case ast.Import(names=names) if {name.name.split(".")[0] for name in names} & MODULES:
             return "import of a module that knows the machine"
         case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] in MODULES:
@@ -64,18 +67,17 @@ def complaint(node: ast.AST) -> str | None:
 
 def forbidden_attribute(text: str) -> str | None:
     module, _, name = text.partition(".")
-    if module in ("np", "numpy") and (name in NUMPY or name.split(".")[0] in ("random", "linalg")):
+    if module == "np" and (name in NUMPY or name.split(".")[0] in NUMPY):
         return text
     return text if module == "math" and name in MATH else None
 
 
 def power_of_two(base: ast.expr, exponent: ast.expr) -> bool:
-    """2**k is exact in every libm."""
-    return isinstance(base, ast.Constant) and base.value in (2, 2.0, 10) and constant(exponent)
-
-
-def constant(node: ast.expr) -> bool:
-    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
+    """2 to a whole power is exact in every libm."""
+    if isinstance(exponent, ast.UnaryOp):
+        exponent = exponent.operand
+    whole = isinstance(exponent, ast.Constant) and isinstance(exponent.value, int)
+    return whole and isinstance(base, ast.Constant) and base.value == 2
 
 
 def is_module(node: ast.expr) -> bool:
@@ -122,6 +124,11 @@ def test_core_asks_nothing_of_the_machine(path: Path) -> None:
         ("y = sum(values)", "sum("),
         ("y = math.fsum(values)", "math.fsum"),
         ("y = x ** 0.5", "**"),
+        ("y = 2.0 ** 0.5", "**"),
+        ("y = 10.0 ** 3", "**"),
+        ("import numpy as n", "numpy under another name than np"),
+        ("y = np.emath.log(x)", "np.emath.log"),
+        ("y = np.add.reduceat(x, i)", "np.add.reduceat"),
         ("y = pow(x, 0.5)", "pow("),
         ("key = id(node)", "id("),
         ("for x in {1, 2}: pass", "iteration over a set"),

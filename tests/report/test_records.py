@@ -1,6 +1,7 @@
 """Records: one declaration, and what text, JSON and styles make of it."""
 
 import json
+import re
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -158,6 +159,15 @@ def test_a_record_takes_exactly_its_fields() -> None:
         Two(one=1, two=2).one = 3  # type: ignore[misc]
 
 
+def test_no_field_may_take_the_key_of_the_kind() -> None:
+    with pytest.raises(TypeError, match=r"Clash\.record"):
+
+        class Clash(Record):
+            """One field too many."""
+
+            record: Int = field("what JSON Lines say of the kind")
+
+
 @given(st.lists(st.floats(), max_size=40))
 def test_reals_print_like_each_real_alone(values: list[float]) -> None:
     together = "".join(reals_text(np.array(values, dtype=np.float64)))
@@ -198,8 +208,8 @@ def test_a_matrix_of_a_million_values_is_never_one_string() -> None:
 @pytest.mark.parametrize("command", ENTRIES)
 def test_every_trace_declares_what_it_prints(command: str) -> None:
     trace = ENTRIES[command].load()
-    records = [*trace.records(trace.fixture())]
-    assert {type(record) for record in records} == {*trace.schema}
+    records = [*trace.records(ENTRIES[command].checked())]
+    assert {type(record) for record in records} <= {*trace.schema}
     for kind in trace.schema:
         assert kind.__doc__
         assert all(declared.meaning for declared in kind.fields)
@@ -208,7 +218,7 @@ def test_every_trace_declares_what_it_prints(command: str) -> None:
 @pytest.mark.parametrize("command", ENTRIES)
 def test_json_lines_are_the_records_of_the_text(command: str) -> None:
     trace = ENTRIES[command].load()
-    fixture = trace.fixture()
+    fixture = ENTRIES[command].checked()
     lines = "".join(trace.text(fixture)).splitlines()
     objects = [strict_json(line) for line in "".join(trace.json_lines(fixture)).splitlines()]
     assert objects[0] == {"record": "TRACE", "name": trace.name, "event": "begin"}
@@ -218,16 +228,21 @@ def test_json_lines_are_the_records_of_the_text(command: str) -> None:
         for key, value in loaded.items():
             if isinstance(value, dict):
                 assert f" {key}={value['text']}" in line
-                assert printed_again(value["value"]) in (value["text"].replace("*", ","), "inf")
+                digits = [*numbers(value["value"])]
+                printed = [*map(float, NUMBER.findall(value["text"]))]
+                assert sorted(printed) == pytest.approx(sorted(digits), rel=1e-12, abs=5e-13)
 
 
-def printed_again(value: Any) -> str:
-    """Twelve digits of the shortest ones."""
-    if not isinstance(value, list):
-        return fixed(float(value))
-    if value and isinstance(value[0], list):
-        return "|".join(f"{fixed(a)},{fixed(b)}" for a, b in zip(*value, strict=True))
-    return ",".join(map(fixed, value))
+NUMBER = re.compile(r"-?(?:inf|nan|[0-9.]+(?:e-?[0-9]+)?)")
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in nested lists."""
+    if isinstance(value, list):
+        for item in value:
+            yield from numbers(item)
+    else:
+        yield float(value)
 
 
 def test_nothing_is_printed_before_everything_is_computed() -> None:

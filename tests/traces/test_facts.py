@@ -1,6 +1,7 @@
 """Every printed fact is computed: turn the code wrong and the line turns."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from llm_trace.core.nn.linear import Linear
 from llm_trace.core.nn.qkv import QKV
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.core.nn.swiglu import SwiGLU
-from llm_trace.report.trace import report_text
 from llm_trace.traces import entries, linear_layers, model_ops, qkv
 
 MonkeyPatch = pytest.MonkeyPatch
@@ -27,7 +27,7 @@ def trace_lines(command: str, **fields: Any) -> list[str]:
 
 def report_lines(command: str, **fields: Any) -> list[str]:
     entry = entries()[command]
-    return "".join(report_text(entry.load_report()(entry.load().fixture(**fields)))).splitlines()
+    return "".join(entry.pieces("report", entry.load().fixture(**fields))).splitlines()
 
 
 def line_of(lines: list[str], start: str) -> str:
@@ -185,13 +185,11 @@ def test_an_input_that_is_not_refused_is_noticed(
 
 
 def test_a_generator_that_a_refusal_has_moved_is_noticed(monkeypatch: MonkeyPatch) -> None:
-    initialize = QKV.initialize
+    @contextmanager
+    def careless(self: SplitMix64) -> Iterator[SplitMix64]:
+        yield self
 
-    def careless(prefix: str, model: int, head: int, rng: SplitMix64) -> QKV:
-        rng.draw(1)
-        return initialize(prefix, model, head, rng)
-
-    monkeypatch.setattr(QKV, "initialize", careless)
+    monkeypatch.setattr(SplitMix64, "trial", careless)
     assert line_of(trace_lines("qkv"), "PROOF").endswith("initialization=partial")
     assert "transactional:false" in line_of(report_lines("qkv"), "initialization=")
 
@@ -244,7 +242,7 @@ def test_the_historical_unit_is_compared_with_the_output(monkeypatch: MonkeyPatc
     assert line == "historical unit: 1*1 + 2*2 + 0.5 = 5.500000000000 equals output[0]=false"
 
 
-def test_the_gradchecks_report_prints_the_worst_sample() -> None:
+def test_a_gradcheck_knows_its_worst_sample() -> None:
     values = np.array([1.0, 2.0])
     report = gradcheck.check_gradient(
         lambda x: float(x[0] * x[0] + x[1] * x[1]),
@@ -256,3 +254,34 @@ def test_the_gradchecks_report_prints_the_worst_sample() -> None:
     )
     assert report.max_scaled_error == pytest.approx(0.001, rel=1e-3)
     assert not report.passed
+
+
+def test_the_weighted_sum_is_the_sum_and_not_what_a_large_bias_leaves_of_it() -> None:
+    lines = trace_lines("linear-layers", bias=np.array([1e17, 0.0, 1.0]))
+    assert " weighted-sum=5.000000000000 " in lines[6]
+
+
+def test_signs_that_saturation_took_are_called_zero() -> None:
+    lines = trace_lines(
+        "model-ops", weights=np.array([[400.0, -400.0], [-400.0, 400.0]]), targets=(0, 0, 0, 1)
+    )
+    line = line_of(lines, "TARGET position=0")
+    assert line.endswith("correct-sign=zero competitor-sign=zero row-sum=0.000000000000")
+
+
+def test_one_class_has_no_competitor() -> None:
+    lines = trace_lines("model-ops", weights=np.array([[1.0], [2.0]]), targets=(0, 0, 0, 0))
+    assert " correct-sign=zero competitor-sign=none " in line_of(lines, "TARGET position=0")
+
+
+def test_one_position_shows_nothing_about_others() -> None:
+    one = {"input": np.ones((1, 2)), "upstream": np.ones((1, 3))}
+    assert line_of(trace_lines("linear-layers", **one), "AXES").endswith("mixed-axis=none")
+    one = {"input": np.ones((1, 2)), "upstream": np.ones((1, 2))}
+    assert not [line for line in trace_lines("swiglu", **one) if line.startswith("INDEPENDENCE")]
+    assert "position independence: none" in report_lines("swiglu", **one)
+
+
+def test_the_scalar_probes_name_the_very_point() -> None:
+    line = line_of(report_lines("model-ops", log_input=1234567.891), "scalar probes")
+    assert " log(1234567.891)->(" in line

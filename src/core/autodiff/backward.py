@@ -19,7 +19,7 @@ from ..errors import (
     UntrackedOutput,
 )
 from .release import release
-from .tensor import Tensor, copied, frozen, refuse_non_finite
+from .tensor import Tensor, copied, first_non_finite, frozen, refuse_non_finite
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -152,9 +152,8 @@ def _sweep(
 
 def _add_contribution(node: int, before: Array, contribution: Array) -> Array:
     after = frozen(before + contribution)
-    finite = np.isfinite(after)
-    if not finite.all():
-        at = int(np.argmin(finite))
+    at = first_non_finite(after)
+    if at is not None:
         raise NonFinitePassAdjoint(
             node=node,
             previous=float(before.flat[at]),
@@ -171,9 +170,8 @@ def _accumulated(nodes: list[Tensor], adjoints: list[Array | None]) -> list[tupl
         if node.gradient is None or adjoint is None:
             continue
         gradient = frozen(node.gradient + adjoint)
-        finite = np.isfinite(gradient)
-        if not finite.all():
-            at = int(np.argmin(finite))
+        at = first_non_finite(gradient)
+        if at is not None:
             raise NonFiniteAccumulatedGradient(
                 node=index,
                 stored=float(node.gradient.flat[at]),

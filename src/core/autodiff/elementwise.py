@@ -6,7 +6,7 @@ In every VJP of this package `g` is the adjoint of the output.
 import numpy as np
 
 from ..arrays import Array
-from ..errors import IncompatibleBroadcast
+from ..errors import IncompatibleBroadcast, MatmulBatchMismatch
 from ..numerics import exp as exp_
 from ..numerics import log as log_
 from ..numerics import sigmoid as sigmoid_
@@ -90,19 +90,27 @@ def silu(x: Array) -> Forward:
 
 
 def stable_sigmoid(x: Array) -> Array:
-    """1 / (1 + e^-x) where x >= 0 and e^x / (1 + e^x) below: the exponential never overflows."""
+    """1 / (1 + e^-x) where x >= 0 and e^x / (1 + e^x) below: the exponential never overflows.
+
+    Composed of rounded steps as the course's SiLU is, whose printed digits depend on them;
+    `sigmoid` is the function rounded once.
+    """
     positive = x >= 0.0
     e = exp_(np.where(positive, -x, x))
     return np.where(positive, 1.0, e) / (1.0 + e)
 
 
-def require_broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of both. Raises IncompatibleBroadcast for the leftmost axis that clashes."""
+def require_broadcast(
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    error: type[IncompatibleBroadcast | MatmulBatchMismatch] = IncompatibleBroadcast,
+) -> tuple[int, ...]:
+    """The common shape of both. Raises `error` for the leftmost axis that clashes."""
     rank = max(len(left), len(right))
     padded = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
     shape = []
     for axis, (a, b) in enumerate(zip(*padded, strict=True)):
         if a != b and 1 not in (a, b):
-            raise IncompatibleBroadcast(axis=axis, left=a, right=b)
+            raise error(axis=axis, left=a, right=b)
         shape.append(b if a == 1 else a)
     return tuple(shape)

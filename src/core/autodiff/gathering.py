@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IndexArray
 from ..errors import GatherIdCount, GatherIdOutOfBounds, GatherTableRank
 from ..numerics import scatter_add_rows
 from .operation import Forward, unary
@@ -13,7 +13,7 @@ from .operation import Forward, unary
 
 @unary("gather_rows")
 def gather_rows(
-    table: Array, *, ids: Sequence[int], shape: tuple[int, ...] | None = None
+    table: Array, *, ids: Sequence[int] | IndexArray, shape: tuple[int, ...] | None = None
 ) -> Forward:
     """Rows `ids` of a (rows, width) table -> (*shape, width); `shape` defaults to (len(ids),).
 
@@ -26,12 +26,22 @@ def gather_rows(
     shape = (len(ids),) if shape is None else shape
     if math.prod(shape) != len(ids):
         raise GatherIdCount(expected=math.prod(shape), actual=len(ids))
-    for position, index in enumerate(ids):
-        if not 0 <= index < rows:
-            raise GatherIdOutOfBounds(position=position, index=index, rows=rows)
-    picked = np.asarray(ids, dtype=np.intp)
+    picked, outside = indices_below(rows, ids)
+    if outside is not None:
+        raise GatherIdOutOfBounds(position=outside, index=int(ids[outside]), rows=rows)
 
     def vjp(g: Array) -> tuple[Array]:
         return (scatter_add_rows(g.reshape(len(ids), width), picked, rows),)
 
     return table[picked].reshape(*shape, width), vjp
+
+
+def indices_below(bound: int, ids: Sequence[int] | IndexArray) -> tuple[IndexArray, int | None]:
+    """`ids` as an array, and the first position of one that is not from 0 to bound - 1, if any."""
+    try:
+        picked = np.asarray(ids, dtype=np.intp)
+    except OverflowError:  # some id is beyond any bound
+        fitting = [index if 0 <= index < bound else -1 for index in ids]
+        picked = np.asarray(fitting, dtype=np.intp)
+    inside = (picked >= 0) & (picked < bound)
+    return picked, None if inside.all() else int(np.argmin(inside))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..arrays import Array
+from ..errors import EmptyMeanAxis, ReductionAxisOutOfBounds
 from ..numerics import sum_axis
 from .operation import Forward, unary
 
@@ -13,7 +14,12 @@ def layer_norm(x: Array, *, epsilon: float) -> Forward:
 
     The variance is the population's: the mean of (x - mean)^2. Source: Ba, Kiros and Hinton 2016,
     Layer Normalization (arXiv:1607.06450). The VJP is (g - mean(g) - y mean(g y)) / deviation.
+    Raises ReductionAxisOutOfBounds for a scalar, EmptyMeanAxis for an empty axis.
     """
+    if x.ndim == 0:
+        raise ReductionAxisOutOfBounds(axis=-1, rank=0)
+    if x.shape[-1] == 0:
+        raise EmptyMeanAxis(axis=x.ndim - 1)
     centered, deviation = centered_and_deviation(x, epsilon)
     y = centered / deviation
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IndexArray
 from ..errors import (
     ClassAxisOutOfBounds,
     EmptyTargets,
@@ -19,6 +19,7 @@ from ..errors import (
     TargetOutOfBounds,
 )
 from ..numerics import exp, log1p, sum_axis
+from .gathering import indices_below
 from .operation import Forward, unary
 
 
@@ -56,7 +57,7 @@ def log_softmax(x: Array, *, axis: int) -> Forward:
 
 
 @unary("indexed_mean_nll")
-def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int]) -> Forward:
+def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int] | IndexArray) -> Forward:
     """Mean over groups of -log softmax(x)[target]; scalar, in nats; never -0.0.
 
     A group is one row-major coordinate of the axes other than `axis`. Raises
@@ -65,10 +66,10 @@ def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int]) -> Forward:
     _require_classes(x, axis)
     classes_first = np.moveaxis(x, axis, 0)
     logits = classes_first.reshape(x.shape[axis], -1 if x.size else 0)
-    _require_targets(logits.shape, targets)
+    target = _checked_targets(logits.shape, targets)
     groups = _normalise(logits)
     count = float(len(targets))
-    target, group = np.asarray(targets, dtype=np.intp), np.arange(len(targets))
+    group = np.arange(len(targets))
 
     def vjp(g: Array) -> tuple[Array]:
         difference = groups.probabilities.copy()
@@ -97,12 +98,13 @@ def _require_classes(x: Array, axis: int) -> None:
         raise NoClasses(axis=axis)
 
 
-def _require_targets(shape: tuple[int, int], targets: Sequence[int]) -> None:
+def _checked_targets(shape: tuple[int, int], targets: Sequence[int] | IndexArray) -> IndexArray:
     classes, groups = shape
     if len(targets) != groups:
         raise TargetCount(expected=groups, actual=len(targets))
     if len(targets) == 0:
         raise EmptyTargets()
-    for group, target in enumerate(targets):
-        if not 0 <= target < classes:
-            raise TargetOutOfBounds(group=group, target=target, classes=classes)
+    checked, outside = indices_below(classes, targets)
+    if outside is not None:
+        raise TargetOutOfBounds(group=outside, target=int(targets[outside]), classes=classes)
+    return checked

@@ -4,6 +4,7 @@ from ..arrays import Array
 from ..errors import MatmulBatchMismatch, MatmulInnerMismatch, MatmulRank
 from ..numerics import matmul as matmul_
 from ..numerics import unbroadcast
+from .elementwise import require_broadcast
 from .operation import Forward, binary
 
 
@@ -30,8 +31,4 @@ def _require_shapes(left: tuple[int, ...], right: tuple[int, ...]) -> None:
             raise MatmulRank(side=side, rank=len(shape))
     if left[-1] != right[-2]:
         raise MatmulInnerMismatch(left=left[-1], right=right[-2])
-    rank = max(len(left), len(right)) - 2
-    batches = ((1,) * (rank + 2 - len(shape)) + shape[:-2] for shape in (left, right))
-    for axis, (a, b) in enumerate(zip(*batches, strict=True)):
-        if a != b and 1 not in (a, b):
-            raise MatmulBatchMismatch(axis=axis, left=a, right=b)
+    require_broadcast(left[:-2], right[:-2], MatmulBatchMismatch)

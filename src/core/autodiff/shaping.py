@@ -54,7 +54,7 @@ def select(x: Array, *, axis: int, index: int) -> Forward:
         spread[at] = g
         return (spread,)
 
-    return np.ascontiguousarray(x[at]), vjp
+    return np.asarray(x[at], order="C"), vjp  # ascontiguousarray would give a scalar an axis
 
 
 @unary("slice")
@@ -86,7 +86,7 @@ def concatenate(parts: Sequence[Array], *, axis: int) -> Forward:
     first = parts[0].shape
     _require_axis(parts[0], axis)
     for part, array in enumerate(parts):
-        if array.shape[:axis] + array.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+        if array.ndim != len(first) or _without(array.shape, axis) != _without(first, axis):
             raise ConcatenationMismatch(axis=axis, part=part, first=first, shape=array.shape)
     ends = np.cumsum([array.shape[axis] for array in parts]).tolist()  # of integers
 
@@ -97,10 +97,17 @@ def concatenate(parts: Sequence[Array], *, axis: int) -> Forward:
 
 
 def stack(parts: Sequence[Tensor], *, axis: int) -> Tensor:
-    """Several tensors of one shape along a new axis: time steps, heads."""
-    shape = parts[0].shape
-    raised = (*shape[:axis], 1, *shape[axis:])
-    return concatenate([reshape(part, shape=raised) for part in parts], axis=axis)
+    """Several tensors of one shape along a new axis: time steps, heads.
+
+    Raises AxisOutOfBounds, then ConcatenationMismatch, whose shapes have the new axis.
+    """
+    raised = [(*part.shape[:axis], 1, *part.shape[axis:]) for part in parts]
+    pairs = zip(parts, raised, strict=True)
+    return concatenate([reshape(part, shape=shape) for part, shape in pairs], axis=axis)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
 
 
 def _require_axis(x: Array, axis: int) -> None:

@@ -160,9 +160,14 @@ def frozen(array: Array) -> Array:
     return array
 
 
-def refuse_non_finite(value: Array, error: type[CoreError], **facts: object) -> None:
-    """Raise `error` with the first flat index whose value is NaN or infinite, if there is one."""
+def first_non_finite(value: Array) -> int | None:
+    """The first flat index whose value is NaN or infinite, if there is one."""
     finite = np.isfinite(value)
-    if not finite.all():
-        index = int(np.argmin(finite))
+    return None if finite.all() else int(np.argmin(finite))
+
+
+def refuse_non_finite(value: Array, error: type[CoreError], **facts: object) -> None:
+    """Raise `error` with that index and its value, if there is one."""
+    index = first_non_finite(value)
+    if index is not None:
         raise error(**facts, index=index, value=float(value.flat[index]))

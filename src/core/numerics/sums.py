@@ -52,6 +52,10 @@ def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 def scatter_add_rows(rows: Array, ids: IndexArray, count: int) -> Array:
     """A (count, width) table with row `ids[p]` receiving `rows[p]`, for p in order."""
-    table = np.zeros((count, rows.shape[-1]))
-    np.add.at(table, ids, rows)  # unbuffered: one row after the other, repeated ids included
-    return table
+    width = rows.shape[-1]
+    if rows.size == 0:
+        return np.zeros((count, width))
+    cells = ids[:, None] * width + np.arange(width)
+    # Counting with weights adds them one after the other, each to its own cell.
+    table = np.bincount(cells.reshape(-1), rows.reshape(-1), count * width)
+    return np.asarray(table, dtype=np.float64).reshape(count, width)

@@ -57,6 +57,8 @@ def learner_report(fixture: SwiGLUFixture) -> Iterator[Line]:
             f"observed={independence.observed_position} before={inline(independence.before)} "
             f"after={inline(independence.after)} unchanged={flag(independence.unchanged)}"
         )
+    else:
+        yield "position independence: none"
     yield (
         f"empty leading axis: shape={shape_text((0, model))} -> {shape_text(empty.shape)} "
         f"value-count={empty.size}"

@@ -50,6 +50,9 @@ def run_both(program: Program, values: Sequence[Array], seed: int = 0) -> Both:
     )
 
 
+TAKES_A_LIST = ("concatenate", "stack")
+
+
 class Step(NamedTuple):
     operation: str
     operands: tuple[int, ...]  # indices of earlier tensors
@@ -63,10 +66,20 @@ def replay(steps: Sequence[Step]) -> Program:
         tensors = [*leaves]
         for operation, operands, arguments in steps:
             apply = getattr(operations, operation)
-            tensors.append(apply(*(tensors[i] for i in operands), **arguments))
+            chosen = [tensors[i] for i in operands]
+            if operation in TAKES_A_LIST:
+                tensors.append(apply(chosen, **arguments))
+            else:
+                tensors.append(apply(*chosen, **arguments))
         return tensors[-1]
 
     return program
+
+
+FAMILIES = [
+    *("unary", "pair", "matmul", "shape", "reduce"),
+    *("classes", "gather", "sources", "part", "join"),
+]
 
 
 def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) -> list[Step]:
@@ -94,9 +107,9 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
     def grow() -> None:
         x = int(rng.integers(len(known)))
         shape, rank = known[x], len(known[x])
-        match rng.choice(["unary", "pair", "matmul", "shape", "reduce", "classes", "gather"]):
+        match rng.choice(FAMILIES):
             case "unary":
-                operation = str(rng.choice(["silu", "relu", "tanh", "exp"]))
+                operation = str(rng.choice(["silu", "relu", "tanh", "sigmoid", "exp"]))
                 record(operation, (squash(x) if operation == "exp" else x,), shape)
             case "pair":
                 kept = shape[int(rng.integers(rank + 1)) :]
@@ -105,7 +118,11 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
                 y = int(rng.choice(others))
                 pair = (squash(x), squash(y))
                 operands = pair if rng.random() < 0.5 else pair[::-1]
-                record(str(rng.choice(["add", "mul"])), operands, port.broadcast(shape, known[y]))
+                record(
+                    str(rng.choice(["add", "sub", "mul"])),
+                    operands,
+                    port.broadcast(shape, known[y]),
+                )
             case "matmul" if rank >= 2:
                 if rng.random() < 0.5 and shape[-1] == known[0][-2]:
                     record("matmul", (x, 0), port.matmul_shape(shape, known[0]))
@@ -133,6 +150,32 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
                     groups = int(np.prod(shape)) // classes
                     targets = rng.integers(0, classes, size=groups).tolist()
                     record("indexed_mean_nll", (x,), (), axis=axis, targets=targets)
+            case "sources" if rank and shape[-1]:
+                visible = rng.random(shape) < 0.5
+                visible[..., int(rng.integers(shape[-1]))] = True
+                if rng.random() < 0.5:
+                    record("softmax", (x,), shape, visible=visible)
+                else:
+                    record("layer_norm", (x,), shape, epsilon=0.5)
+            case "part" if rank and 0 not in shape:
+                axis = int(rng.integers(rank))
+                start, stop = sorted(rng.integers(0, shape[axis] + 1, size=2).tolist())
+                if start == stop:
+                    index = min(start, shape[axis] - 1)
+                    record("select", (x,), port.without(shape, axis), axis=axis, index=index)
+                else:
+                    kept = (*shape[:axis], stop - start, *shape[axis + 1 :])
+                    record("slice_axis", (x,), kept, axis=axis, start=start, stop=stop)
+            case "join" if rank < 5:
+                alike = [i for i, other in enumerate(known) if other == shape]
+                parts = (x, int(rng.choice(alike)))
+                if rank and rng.random() < 0.5:
+                    axis = int(rng.integers(rank))
+                    joined = (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+                    record("concatenate", parts, joined, axis=axis)
+                else:
+                    axis = int(rng.integers(rank + 1))
+                    record("stack", parts, (*shape[:axis], 2, *shape[axis:]), axis=axis)
             case "gather" if rank == 2 and shape[0]:
                 ids = rng.integers(0, shape[0], size=3).tolist()
                 record("gather_rows", (x,), (3, shape[1]), ids=ids)

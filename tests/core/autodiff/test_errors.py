@@ -16,10 +16,12 @@ from llm_trace.core.autodiff import (
     add,
     backward,
     broadcast_to,
+    concatenate,
     constant,
     exp,
     gather_rows,
     indexed_mean_nll,
+    layer_norm,
     log,
     log_softmax,
     matmul,
@@ -28,7 +30,13 @@ from llm_trace.core.autodiff import (
     parameter,
     relu,
     reshape,
+    select,
+    sigmoid,
     silu,
+    slice_axis,
+    softmax,
+    stack,
+    sub,
     sum_axis,
     tanh,
     transpose,
@@ -39,18 +47,22 @@ from llm_trace.core.errors import (
     BroadcastTargetMismatch,
     ClassAxisOutOfBounds,
     CollapsedProbe,
+    ConcatenationMismatch,
     CoordinateFailed,
     CoreError,
     EmptyMeanAxis,
     EmptyTargets,
+    FullyMaskedRow,
     GatherIdCount,
     GatherIdOutOfBounds,
     GatherTableRank,
     GraphReleased,
     IncompatibleBroadcast,
+    IndexOutOfBounds,
     InvalidSpacing,
     InvalidStep,
     InvalidTolerance,
+    MaskShape,
     MatmulBatchMismatch,
     MatmulInnerMismatch,
     MatmulRank,
@@ -94,6 +106,14 @@ TEXTS: list[tuple[CoreError, str]] = [
         "cannot broadcast shape [2, 3] exactly to [3]; broadcasting infers [2, 3]",
     ),
     (AxisOutOfBounds(axis=2, rank=2), "axis 2 is out of bounds for rank 2"),
+    (
+        IndexOutOfBounds(index=4, axis=1, size=3),
+        "index 4 is out of bounds for axis 1 with size 3",
+    ),
+    (
+        ConcatenationMismatch(axis=0, part=2, first=(2, 3), shape=(2, 4)),
+        "cannot concatenate on axis 0: part 2 has shape [2, 4], the first [2, 3]",
+    ),
     (ReductionAxisOutOfBounds(axis=2, rank=1), "reduction axis 2 is out of bounds for rank 1"),
     (EmptyMeanAxis(axis=1), "cannot compute mean over empty axis 1"),
     (ReshapeElementCount(current=6, requested=8), "cannot reshape 6 elements into 8 elements"),
@@ -121,6 +141,14 @@ TEXTS: list[tuple[CoreError, str]] = [
     ),
     (ClassAxisOutOfBounds(axis=1, rank=1), "probability axis 1 is out of bounds for rank 1"),
     (NoClasses(axis=1), "probability axis 1 has no classes"),
+    (
+        FullyMaskedRow(row=(1, 4)),
+        "softmax row [1, 4] is fully masked: at least one source must be visible",
+    ),
+    (
+        MaskShape(mask=(2, 2), scores=(2, 3)),
+        "mask shape [2, 2] does not broadcast to scores of shape [2, 3]",
+    ),
     (
         TargetCount(expected=2, actual=3),
         "indexed mean NLL needs 2 targets, but received 3",
@@ -336,6 +364,10 @@ REFUSED: dict[str, tuple[Callable[[], object], CoreError]] = {
         lambda: add(zeros(5, 2, 3), zeros(4, 3)),
         IncompatibleBroadcast(axis=1, left=2, right=4),
     ),
+    "sub clash": (
+        lambda: sub(zeros(2, 3), zeros(4, 3)),
+        IncompatibleBroadcast(axis=0, left=2, right=4),
+    ),
     "mul clash, leftmost of two": (
         lambda: mul(zeros(2, 3), zeros(4, 5)),
         IncompatibleBroadcast(axis=0, left=2, right=4),
@@ -363,6 +395,62 @@ REFUSED: dict[str, tuple[Callable[[], object], CoreError]] = {
     "transpose negative axis": (
         lambda: transpose(zeros(2, 3), first_axis=-1, second_axis=0),
         AxisOutOfBounds(axis=-1, rank=2),
+    ),
+    "select axis before index": (
+        lambda: select(zeros(2, 3), axis=2, index=9),
+        AxisOutOfBounds(axis=2, rank=2),
+    ),
+    "select of a scalar": (
+        lambda: select(zeros(), axis=0, index=0),
+        AxisOutOfBounds(axis=0, rank=0),
+    ),
+    "select index": (
+        lambda: select(zeros(2, 3), axis=1, index=3),
+        IndexOutOfBounds(index=3, axis=1, size=3),
+    ),
+    "select negative index": (
+        lambda: select(zeros(2, 3), axis=0, index=-1),
+        IndexOutOfBounds(index=-1, axis=0, size=2),
+    ),
+    "slice axis before indices": (
+        lambda: slice_axis(zeros(2, 3), axis=-1, start=9, stop=9),
+        AxisOutOfBounds(axis=-1, rank=2),
+    ),
+    "slice start": (
+        lambda: slice_axis(zeros(2, 3), axis=1, start=4, stop=9),
+        IndexOutOfBounds(index=4, axis=1, size=3),
+    ),
+    "slice negative start": (
+        lambda: slice_axis(zeros(2, 3), axis=1, start=-1, stop=2),
+        IndexOutOfBounds(index=-1, axis=1, size=3),
+    ),
+    "slice stop": (
+        lambda: slice_axis(zeros(2, 3), axis=1, start=1, stop=4),
+        IndexOutOfBounds(index=4, axis=1, size=3),
+    ),
+    "slice backwards": (
+        lambda: slice_axis(zeros(2, 3), axis=1, start=2, stop=1),
+        IndexOutOfBounds(index=1, axis=1, size=3),
+    ),
+    "concatenate axis before shapes": (
+        lambda: concatenate([zeros(2), zeros(2, 3)], axis=1),
+        AxisOutOfBounds(axis=1, rank=1),
+    ),
+    "concatenate, first part that differs": (
+        lambda: concatenate([zeros(2, 3), zeros(5, 3), zeros(2, 4), zeros(2, 5)], axis=0),
+        ConcatenationMismatch(axis=0, part=2, first=(2, 3), shape=(2, 4)),
+    ),
+    "concatenate parts of different rank": (
+        lambda: concatenate([zeros(2, 3), zeros(2)], axis=1),
+        ConcatenationMismatch(axis=1, part=1, first=(2, 3), shape=(2,)),
+    ),
+    "stack axis": (
+        lambda: stack([zeros(2, 3), zeros(2, 3)], axis=3),
+        AxisOutOfBounds(axis=3, rank=3),
+    ),
+    "stack parts of different shape and one size": (
+        lambda: stack([zeros(2, 3), zeros(3, 2)], axis=0),
+        ConcatenationMismatch(axis=0, part=1, first=(1, 2, 3), shape=(1, 3, 2)),
     ),
     "broadcast clash": (
         lambda: broadcast_to(zeros(2, 3), shape=(2, 4)),
@@ -441,6 +529,41 @@ REFUSED: dict[str, tuple[Callable[[], object], CoreError]] = {
         ClassAxisOutOfBounds(axis=1, rank=1),
     ),
     "log_softmax without classes": (lambda: log_softmax(zeros(2, 0), axis=1), NoClasses(axis=1)),
+    "softmax of a scalar": (lambda: softmax(zeros()), ClassAxisOutOfBounds(axis=-1, rank=0)),
+    "softmax without sources, before the mask": (
+        lambda: softmax(zeros(2, 0), visible=np.ones((3, 3), dtype=bool)),
+        NoClasses(axis=1),
+    ),
+    "softmax mask shape": (
+        lambda: softmax(zeros(2, 3), visible=np.zeros((2, 2), dtype=bool)),
+        MaskShape(mask=(2, 2), scores=(2, 3)),
+    ),
+    "softmax mask of higher rank": (
+        lambda: softmax(zeros(2, 3), visible=np.zeros((1, 2, 3), dtype=bool)),
+        MaskShape(mask=(1, 2, 3), scores=(2, 3)),
+    ),
+    "softmax first fully masked row": (
+        lambda: softmax(
+            zeros(2, 2, 3), visible=np.array([[[1, 0, 0]] * 2, [[0, 1, 0], [0] * 3]]) > 0
+        ),
+        FullyMaskedRow(row=(1, 1)),
+    ),
+    "softmax mask that hides all of every row": (
+        lambda: softmax(zeros(2, 2, 3), visible=np.zeros(3, dtype=bool)),
+        FullyMaskedRow(row=(0, 0)),
+    ),
+    "softmax of one fully masked row": (
+        lambda: softmax(zeros(3), visible=np.zeros(3, dtype=bool)),
+        FullyMaskedRow(row=()),
+    ),
+    "layer_norm of a scalar": (
+        lambda: layer_norm(zeros(), epsilon=1e-5),
+        ReductionAxisOutOfBounds(axis=-1, rank=0),
+    ),
+    "layer_norm of nothing": (
+        lambda: layer_norm(zeros(2, 0), epsilon=1e-5),
+        EmptyMeanAxis(axis=1),
+    ),
     "nll axis before classes": (
         lambda: indexed_mean_nll(zeros(2, 0), axis=2, targets=[9]),
         ClassAxisOutOfBounds(axis=2, rank=2),
@@ -536,7 +659,14 @@ def test_an_operation_refuses_the_first_thing_that_is_wrong(name: str) -> None:
     assert refused.value == expected
 
 
-@pytest.mark.parametrize("action", [lambda: log(constant(-1.0)), lambda: parameter([NAN])])
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda: log(constant(-1.0)),
+        lambda: parameter([NAN]),
+        lambda: layer_norm(constant([2.0, 2.0]), epsilon=0.0),
+    ],
+)
 def test_a_number_that_is_none_is_called_nan(action: Callable[[], object]) -> None:
     with pytest.raises(CoreError) as refused:
         action()
@@ -546,17 +676,24 @@ def test_a_number_that_is_none_is_called_nan(action: Callable[[], object]) -> No
 
 NAMES: dict[str, Callable[[Tensor], Tensor]] = {
     "add": lambda x: add(x, x),
+    "sub": lambda x: sub(x, x),
     "mul": lambda x: mul(x, x),
     "matmul": lambda x: matmul(x, x),
     "reshape": lambda x: reshape(x, shape=(4,)),
     "transpose": lambda x: transpose(x, first_axis=0, second_axis=1),
+    "select": lambda x: select(x, axis=0, index=1),
+    "slice": lambda x: slice_axis(x, axis=0, start=0, stop=1),
+    "concatenate": lambda x: concatenate([x, x], axis=0),
     "broadcast": lambda x: broadcast_to(x, shape=(2, 2)),
     "sum": lambda x: sum_axis(x, axis=0),
     "mean": lambda x: mean_axis(x, axis=0),
     "gather_rows": lambda x: gather_rows(x, ids=[0]),
     "exp": exp,
     "log": lambda x: log(exp(x)),
+    "sigmoid": sigmoid,
     "silu": silu,
+    "softmax": softmax,
+    "layer_norm": lambda x: layer_norm(x, epsilon=1e-5),
     "log_softmax": lambda x: log_softmax(x, axis=0),
     "indexed_mean_nll": lambda x: indexed_mean_nll(x, axis=0, targets=[0, 1]),
     "tanh": tanh,
@@ -571,17 +708,24 @@ def test_an_operation_is_reported_by_its_name(name: str) -> None:
 
 RELEASED_FIRST: dict[str, Callable[[Tensor], object]] = {
     "add": lambda x: add(x, zeros(3)),
+    "sub": lambda x: sub(x, zeros(3)),
     "mul": lambda x: mul(x, zeros(3)),
     "matmul": lambda x: matmul(x, zeros(3)),
     "reshape": lambda x: reshape(x, shape=(5,)),
     "transpose": lambda x: transpose(x, first_axis=7, second_axis=1),
+    "select": lambda x: select(x, axis=7, index=9),
+    "slice": lambda x: slice_axis(x, axis=7, start=9, stop=1),
+    "concatenate": lambda x: concatenate([x, zeros(3)], axis=7),
     "broadcast": lambda x: broadcast_to(x, shape=(3,)),
     "sum": lambda x: sum_axis(x, axis=7),
     "mean": lambda x: mean_axis(x, axis=7),
     "gather_rows": lambda x: gather_rows(x, ids=[9]),
     "exp": exp,
     "log": log,
+    "sigmoid": sigmoid,
     "silu": silu,
+    "softmax": lambda x: softmax(x, visible=np.zeros(5, dtype=bool)),
+    "layer_norm": lambda x: layer_norm(x, epsilon=-1.0),
     "log_softmax": lambda x: log_softmax(x, axis=7),
     "indexed_mean_nll": lambda x: indexed_mean_nll(x, axis=7, targets=[9]),
     "tanh": tanh,

@@ -14,7 +14,7 @@ from llm_trace.core import autodiff as ops
 from llm_trace.core.autodiff import Tensor, backward, constant, no_grad, parameter, trace_backward
 from llm_trace.core.gradcheck import check_gradient
 
-from .programs import Program, random_steps, replay, run_both
+from .programs import TAKES_A_LIST, Program, random_steps, replay, run_both
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -40,7 +40,8 @@ class Case(NamedTuple):
     draw: Draw = normal
 
     def program(self, operations: Any, *leaves: Any) -> Any:
-        return getattr(operations, self.operation)(*leaves, **self.arguments)
+        operands = [leaves] if self.operation in TAKES_A_LIST else leaves
+        return getattr(operations, self.operation)(*operands, **self.arguments)
 
     def values(self) -> list[Array]:
         rng = np.random.default_rng(len(self.shapes))
@@ -92,10 +93,14 @@ CLASSES: list[tuple[Shape, int]] = [
     ((2, 1, 2, 3), 3),
 ]
 
+ELEMENTWISE = ("exp", "sigmoid", "silu", "tanh")
+
+SEEN = np.array([[True, False, True], [False, True, False]])
+
 CASES = [
-    *(Case(name, pair, {}) for name in ("add", "mul") for pair in PAIRS),
+    *(Case(name, pair, {}) for name in ("add", "sub", "mul") for pair in PAIRS),
     *(Case("matmul", pair, {}) for pair in PRODUCTS),
-    *(Case(name, (shape,), {}) for name in ("exp", "silu", "tanh") for shape in SHAPES),
+    *(Case(name, (shape,), {}) for name in ELEMENTWISE for shape in SHAPES),
     *(Case("relu", (shape,), {}, off_zero) for shape in SHAPES),
     *(Case("log", (shape,), {}, positive) for shape in SHAPES),
     *(
@@ -147,6 +152,65 @@ CASES = [
             ((2, 0), [1, 1], None),
         ]
     ),
+    *(
+        Case("select", (shape,), {"axis": axis, "index": index})
+        for shape, axis, index in [
+            ((4,), 0, 3),
+            ((2, 3), 0, 0),
+            ((2, 3), 1, 2),
+            ((2, 3, 2), 1, 1),
+            ((0, 3), 1, 0),
+        ]
+    ),
+    *(
+        Case("slice_axis", (shape,), {"axis": axis, "start": start, "stop": stop})
+        for shape, axis, start, stop in [
+            ((4,), 0, 1, 3),
+            ((2, 6), 1, 0, 2),
+            ((2, 3, 2), 1, 2, 3),
+            ((2, 3), 0, 0, 2),
+            ((2, 3), 1, 3, 3),
+        ]
+    ),
+    *(
+        Case("concatenate", shapes, {"axis": axis})
+        for shapes, axis in [
+            (((2, 3),), 0),
+            (((2,), (3,), (1,)), 0),
+            (((2, 3), (2, 1)), 1),
+            (((2, 1, 3), (2, 2, 3)), 1),
+            (((0, 2), (3, 2)), 0),
+        ]
+    ),
+    *(
+        Case("stack", (shape,) * count, {"axis": axis})
+        for shape, count, axis in [((), 3, 0), ((4,), 1, 1), ((2, 3), 3, 1), ((2, 3), 2, 2)]
+    ),
+    *(
+        Case("softmax", (shape,), {"visible": visible})
+        for shape, visible in [
+            ((4,), None),
+            ((1,), None),
+            ((2, 3), None),
+            ((2, 2, 3), None),
+            ((0, 3), None),
+            ((2, 3), SEEN),
+            ((2, 2, 3), SEEN),
+            ((2, 3), SEEN[0]),
+            ((2, 2, 3), SEEN[:, None]),
+            ((0, 3), SEEN[:0]),
+        ]
+    ),
+    *(
+        Case("layer_norm", (shape,), {"epsilon": epsilon})
+        for shape, epsilon in [
+            ((4,), 1e-5),
+            ((1,), 1e-5),
+            ((2, 3), 0.0),
+            ((2, 2, 5), 0.5),
+            ((0, 3), 1e-5),
+        ]
+    ),
     *(Case("log_softmax", (shape,), {"axis": axis}) for shape, axis in CLASSES),
     Case("log_softmax", ((0, 3),), {"axis": 1}),
     *(
@@ -169,7 +233,7 @@ each_case = pytest.mark.parametrize(
 )
 
 NOT_OPERATIONS = {
-    *("BackwardTrace", "Edge", "Tensor", "constant", "parameter", "no_grad"),
+    *("BackwardTrace", "Edge", "Mask", "Tensor", "constant", "parameter", "no_grad"),
     *("backward", "topology", "trace_backward"),
 }
 
@@ -270,6 +334,7 @@ def test_a_matmul_passes_products_with_the_other_side_transposed() -> None:
         (ops.log, lambda x: 1.0 / x),
         (ops.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
         (ops.relu, lambda x: np.heaviside(x, 0.0)),
+        (ops.sigmoid, lambda x: 0.25 / np.cosh(x / 2) ** 2),
         (ops.silu, lambda x: (1 + x / (1 + np.exp(x))) / (1 + np.exp(-x))),
     ],
 )

@@ -1,0 +1,203 @@
+"""The simple (Elman) recurrent cell, unrolled over a sequence, and the head that reads its states.
+
+Weights are stored out-by-in, as PyTorch stores them, and transposed anew at every use. So each use
+of a shared weight is an edge of its own on the tape: what one time step contributes to a gradient
+can be read off there.
+
+Source: Elman 1990, Finding Structure in Time; Goodfellow et al. 2016, Deep Learning, section 10.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..autodiff import (
+    Tensor,
+    add,
+    constant,
+    matmul,
+    mul,
+    relu,
+    sigmoid,
+    sub,
+    sum_axis,
+    tanh,
+    transpose,
+)
+from .errors import RNNActivation, RNNNoSteps, RNNShape
+from .parameters import NamedParameter, require_unique
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda z: z,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "relu": relu,
+}
+
+
+class CellPass(NamedTuple):
+    """One time step, every intermediate by its name; (batch, hidden) but for the input."""
+
+    input: Tensor  # x_t, (batch, features)
+    previous: Tensor  # h_{t-1}
+    input_weight: Tensor  # W_x^T as this step reads it, (features, hidden)
+    recurrent_weight: Tensor  # W_h^T as this step reads it, (hidden, hidden)
+    input_term: Tensor  # x_t W_x^T
+    recurrent_term: Tensor  # h_{t-1} W_h^T
+    preactivation: Tensor  # z_t
+    state: Tensor  # h_t; with the identity the very tensor z_t
+
+
+@dataclass(frozen=True, eq=False)
+class ElmanCell:
+    """z_t = x_t W_x^T + h_{t-1} W_h^T + b and h_t = phi(z_t).
+
+    W_x is (hidden, features), W_h (hidden, hidden), b (hidden) or None. With all widths 1 this is
+    the scalar cell. Raises RNNActivation, RNNShape or DuplicateName.
+    """
+
+    input_weight: NamedParameter
+    recurrent_weight: NamedParameter
+    bias: NamedParameter | None
+    activation: str
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise RNNActivation(activation=self.activation, known=", ".join(ACTIVATIONS))
+        _require_matrix("input weight", self.input_weight.tensor.shape)
+        hidden = self.hidden_width
+        _require_shape("recurrent weight", self.recurrent_weight.tensor.shape, (hidden, hidden))
+        if self.bias is not None:
+            _require_shape("bias", self.bias.tensor.shape, (hidden,))
+        require_unique(self.parameters)
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]:
+        """W_x, W_h, then b if there is one."""
+        weights = (self.input_weight, self.recurrent_weight)
+        return weights if self.bias is None else (*weights, self.bias)
+
+    @property
+    def input_width(self) -> int:
+        """Features of an observation."""
+        return self.input_weight.tensor.shape[1]
+
+    @property
+    def hidden_width(self) -> int:
+        """Coordinates of a state."""
+        return self.input_weight.tensor.shape[0]
+
+    def __call__(self, x: Tensor, previous: Tensor) -> CellPass:
+        """One step from x_t (batch, features) and h_{t-1} (batch, hidden). Raises RNNShape.
+
+        The recurrent term is computed first, so that the way back meets the uses of every shared
+        parameter in the same order: the last time step first.
+        """
+        _require_matrix("input", x.shape)
+        _require_shape("input", x.shape, (x.shape[0], self.input_width))
+        _require_shape("state", previous.shape, (x.shape[0], self.hidden_width))
+        recurrent_weight = _transposed(self.recurrent_weight)
+        recurrent_term = matmul(previous, recurrent_weight)
+        input_weight = _transposed(self.input_weight)
+        input_term = matmul(x, input_weight)
+        z = add(recurrent_term, input_term)  # the same bits as the other way round
+        if self.bias is not None:
+            z = add(z, self.bias.tensor)
+        return CellPass(
+            input=x,
+            previous=previous,
+            input_weight=input_weight,
+            recurrent_weight=recurrent_weight,
+            input_term=input_term,
+            recurrent_term=recurrent_term,
+            preactivation=z,
+            state=ACTIVATIONS[self.activation](z),
+        )
+
+    def unroll(self, inputs: Sequence[Tensor], initial: Tensor) -> tuple[CellPass, ...]:
+        """All steps from x_0, x_1, ... (batch, features) each and h_{-1} (batch, hidden).
+
+        Raises RNNShape, and RNNNoSteps where there is no x_0.
+        """
+        if not inputs:
+            raise RNNNoSteps
+        steps: list[CellPass] = []
+        state = initial
+        for x in inputs:
+            steps.append(self(x, state))
+            state = steps[-1].state
+        return tuple(steps)
+
+
+class HeadPass(NamedTuple):
+    """One reading of a state, (batch, outputs) but for the weight."""
+
+    state: Tensor  # h_t, (batch, hidden)
+    weight: Tensor  # W_o^T as this reading uses it, (hidden, outputs)
+    prediction: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class StateHead:
+    """prediction = h W_o^T + b_o with W_o (outputs, hidden), b_o (outputs) or None.
+
+    Raises RNNShape or DuplicateName.
+    """
+
+    weight: NamedParameter
+    bias: NamedParameter | None
+
+    def __post_init__(self) -> None:
+        _require_matrix("head weight", self.weight.tensor.shape)
+        if self.bias is not None:
+            _require_shape("head bias", self.bias.tensor.shape, (self.weight.tensor.shape[0],))
+        require_unique(self.parameters)
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]:
+        """W_o, then b_o if there is one."""
+        return (self.weight,) if self.bias is None else (self.weight, self.bias)
+
+    def __call__(self, state: Tensor) -> HeadPass:
+        """(batch, hidden) -> (batch, outputs). Raises RNNShape."""
+        hidden = self.weight.tensor.shape[1]
+        _require_matrix("state", state.shape)
+        _require_shape("state", state.shape, (state.shape[0], hidden))
+        weight = _transposed(self.weight)
+        product = matmul(state, weight)
+        prediction = product if self.bias is None else add(product, self.bias.tensor)
+        return HeadPass(state, weight, prediction)
+
+
+class SquaredErrorPass(NamedTuple):
+    """A regression loss of every row."""
+
+    error: Tensor  # prediction - target, (batch, outputs)
+    loss: Tensor  # half the sum of the squared errors, (batch)
+
+
+def half_squared_error(prediction: Tensor, target: Tensor) -> SquaredErrorPass:
+    """1/2 * sum over outputs of (prediction - target)^2, one loss a row; nothing is averaged.
+
+    Both (batch, outputs). Raises RNNShape.
+    """
+    _require_shape("target", target.shape, prediction.shape)
+    error = sub(prediction, target)
+    squares = sum_axis(mul(error, error), axis=1)
+    return SquaredErrorPass(error, mul(constant(0.5), squares))
+
+
+def _transposed(weight: NamedParameter) -> Tensor:
+    return transpose(weight.tensor, first_axis=0, second_axis=1)
+
+
+def _require_matrix(part: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or 0 in shape:
+        raise RNNShape(part=part, expected="a matrix that is not empty", actual=shape)
+
+
+def _require_shape(part: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if shape != expected:
+        raise RNNShape(part=part, expected=" x ".join(map(str, expected)), actual=shape)

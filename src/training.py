@@ -1,0 +1,122 @@
+"""The options of traces that train, and the bar that shows how far they are. Knows Click, like cli.
+
+The options decide how long a training takes, where it is kept and what is seen of it, and no bit.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+if TYPE_CHECKING:
+    from .report.trace import Trace
+
+
+def training_options(command: str) -> list[click.Parameter]:
+    """What a trace that trains can be asked for beside the rest."""
+    return [
+        click.Option(["--small"], is_flag=True, help="Train a small grid, in seconds."),
+        click.Option(
+            ["-j", "--jobs"],
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="Train in so many processes; more than one needs joblib.",
+        ),
+        click.Option(
+            ["--state"],
+            type=click.Path(),
+            metavar="FILE",
+            default=f"{command}.state",
+            show_default=True,
+            help="Where an interrupted training is kept.",
+        ),
+        click.Option(["--resume"], is_flag=True, help="Go on with the training in that file."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
+        click.Option(
+            ["--plot"],
+            type=click.Path(),
+            metavar="FILE",
+            help="Draw the results too, as .png, .svg or .pdf; needs matplotlib.",
+        ),
+    ]
+
+
+class Training:
+    """One training of the options' values."""
+
+    def __init__(
+        self, *, small: bool, jobs: int, state: str, resume: bool, quiet: bool, plot: str | None
+    ) -> None:
+        self.small = small
+        self.jobs = jobs
+        self.resume = resume
+        self.quiet = quiet
+        self.plot = plot
+        self.path = state
+        self.done: Callable[[], None] = lambda: None  # what is left to do after the output
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> Self:
+        """The training of these options, which are removed."""
+        names = ("small", "jobs", "state", "resume", "quiet", "plot")
+        return cls(**{name: options.pop(name) for name in names})
+
+    def run(self, trace: Trace[Any], fixture: Any) -> Trace[Any]:
+        """The trace with its training done.
+
+        Raises ClickException for what is not the fixture's fault, Abort after an interruption.
+        """
+        from .cue_recall.grid import NoJoblib
+        from .cue_recall.plot import PlotError, require_plot, write_plot
+        from .cue_recall.state import StateError, StateFile
+        from .report.stdout import OutputError
+
+        state = StateFile(self.path)
+        try:
+            if self.plot:
+                require_plot(self.plot)
+            if not self.resume:
+                state.refuse_existing()
+            assert trace.training is not None
+            with self.bar(fixture.total_epochs) as watch, interrupted_by_termination():
+                results = trace.training(
+                    fixture, jobs=self.jobs, state=state, resume=self.resume, watch=watch
+                )
+            if self.plot:
+                write_plot(self.plot, results)
+        except KeyboardInterrupt:
+            if state.holds:
+                message = f"{self.path} holds what is done, --resume goes on with it"
+                click.echo(f"llm-trace: interrupted; {message}", err=True)
+            raise click.Abort from None
+        except (NoJoblib, PlotError, StateError, OutputError) as error:
+            raise click.ClickException(str(error)) from error
+        self.done = state.remove
+        return trace.trained(results)
+
+    @contextmanager
+    def bar(self, length: int) -> Iterator[Callable[[int], None]]:
+        """Something to tell how many more epochs are done; seen on a terminal only."""
+        if self.quiet or not sys.stderr or not sys.stderr.isatty():
+            yield lambda epochs: None
+            return
+        with click.progressbar(
+            length=length, label="epochs", show_pos=True, file=sys.stderr, width=0
+        ) as shown:
+            yield shown.update
+
+
+@contextmanager
+def interrupted_by_termination() -> Iterator[None]:
+    """Inside, SIGTERM is like Ctrl-C: what is done is kept."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
