@@ -1,0 +1,44 @@
+"""What one backward pass gave to whom, looked up by the nodes themselves."""
+
+from collections import defaultdict
+
+from ..core.arrays import Array
+from ..core.autodiff import BackwardTrace, Tensor
+from ..fixtures.errors import FixtureError
+
+MAX_STEPS = 4096  # of a recurrence: each step records about a dozen nodes
+
+
+class Tape:
+    """Adjoints and contributions of a pass, each found in one step."""
+
+    def __init__(self, backward: BackwardTrace) -> None:
+        nodes = backward.nodes
+        self._adjoints = dict(zip(nodes, backward.adjoints, strict=True))
+        self._given: dict[tuple[Tensor, Tensor], list[Array]] = defaultdict(list)
+        for edge in backward.edges:
+            self._given[nodes[edge.child], nodes[edge.parent]].append(edge.contribution)
+
+    def adjoint(self, node: Tensor) -> Array:
+        """d(output)/d(node). Raises KeyError where no gradient flows."""
+        adjoint = self._adjoints[node]
+        if adjoint is None:
+            raise KeyError(node)
+        return adjoint
+
+    def contribution(self, child: Tensor, parent: Tensor) -> Array | None:
+        """What the VJP of `child` gave its operand `parent`, if that edge was walked.
+
+        Raises ValueError where the child has that operand twice.
+        """
+        given = self._given.get((child, parent))
+        if given is None:
+            return None
+        (contribution,) = given
+        return contribution
+
+
+def require_steps(field: str, steps: int) -> None:
+    """Refuse a sequence that is empty, or so long that its tape would not fit in memory."""
+    if not 1 <= steps <= MAX_STEPS:
+        raise FixtureError(field, f"from 1 to {MAX_STEPS} steps", str(steps))

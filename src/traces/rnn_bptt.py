@@ -1,0 +1,391 @@
+"""Week 6: backprop through time
+
+A recurrent cell with one coordinate reads a sequence; a head turns its state into a prediction.
+Every factor of the chain rule is one printed number: a step's preactivation, state and slope, the
+sensitivities on the way back, and what each use of a shared weight adds to its gradient. Then one
+step of gradient descent is taken and the sequence is run again from the initial state.
+
+With --targets every, each state receives two sensitivities, from its own prediction and from the
+states after it; with last-two, only the last two steps have a target.
+
+Source: Goodfellow et al. 2016, Deep Learning, section 10.2.2.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.arrays import Array
+from ..core.autodiff import constant, mul, no_grad, parameter, sub, trace_backward
+from ..core.nn.parameters import named_parameter
+from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
+from ..fixtures.fixture import Fixture, choice, real, reals, word
+from ..report.records import Record, field
+from ..report.trace import trace
+from ..report.values import Flag, Int, Real, Word
+from ._probes import gradient, same_bits
+from ._rnn import (
+    SCORED,
+    Data,
+    Model,
+    Run,
+    contributions,
+    frozen,
+    jacobians,
+    paths,
+    run,
+    slopes,
+    summed,
+)
+from ._tape import Tape, require_steps
+
+
+class RNNBPTTFixture(Fixture):
+    """A scalar RNN without biases, one sequence, and a target for every step that has a loss."""
+
+    name: str = word("three-step-scalar-rnn", "What the trace calls these numbers")
+    activation: str = choice("tanh", tuple(ACTIVATIONS), "phi, the activation of the cell")
+    targets: str = choice("last", SCORED, "Which steps have a loss")
+    inputs: Array = reals([0.5, -1.0, 0.8], "steps", "x_t, one observation a step")
+    target_values: Array = reals(
+        [0.1, -0.4, 0.25], "steps", "y_t; those of steps without a loss are not read"
+    )
+    initial_state: float = real(0.0, "h_-1, where every sequence starts; not trained")
+    input_weight: float = real(0.7, "w_x, shared by all steps")
+    recurrent_weight: float = real(-0.6, "w_h, shared by all steps")
+    head_weight: float = real(1.3, "w_o, shared by all predictions")
+    learning_rate: float = real(0.1, "eta of the one step of gradient descent")
+
+
+class Computation(NamedTuple):
+    """The pass before the update, what it says of each step, and the pass after it."""
+
+    before: Run
+    slopes: list[float]  # phi'(z_t)
+    transitions: list[float]  # dh_t / dh_{t-1}
+    to_last: list[float]  # dh_{T-1} / dh_t
+    after: Run
+
+
+def compute(fixture: RNNBPTTFixture) -> Computation:
+    require_steps("inputs", len(fixture.inputs))
+    before = run_with(fixture, fixture.input_weight, fixture.recurrent_weight, fixture.head_weight)
+    return Computation(
+        before,
+        [float(slopes(before.cell, step)[0, 0]) for step in before.steps],
+        [float(jacobians(before.cell, step)[0, 0, 0]) for step in before.steps],
+        influence_on_the_last_state(before),
+        run_with(fixture, *updated(before, fixture.learning_rate)),
+    )
+
+
+def run_with(fixture: RNNBPTTFixture, w_x: float, w_h: float, w_o: float) -> Run:
+    model = Model(
+        ElmanCell(
+            named_parameter("input_weight", [[w_x]]),
+            named_parameter("recurrent_weight", [[w_h]]),
+            None,
+            fixture.activation,
+        ),
+        StateHead(named_parameter("head_weight", [[w_o]]), None),
+    )
+    data = Data(
+        fixture.inputs.reshape(1, -1, 1),
+        np.array([[fixture.initial_state]]),
+        fixture.target_values.reshape(1, -1, 1),
+    )
+    return run(model, data, fixture.targets, mean=False)
+
+
+def updated(run: Run, learning_rate: float) -> list[float]:
+    """Every weight minus its gradient times the learning rate, all from the same pass."""
+    rate = constant([[learning_rate]])
+    with no_grad():
+        moved = [sub(weight, mul(rate, constant(gradient(weight)))) for _, weight in run.parameters]
+    return [float(weight.value[0, 0]) for weight in moved]
+
+
+def influence_on_the_last_state(run: Run) -> list[float]:
+    """dh_{T-1}/dh_t for every t, by a backward pass of its own from the last state."""
+    inputs = [constant(step.input.value) for step in run.steps]
+    steps = frozen(run.cell).unroll(inputs, parameter(run.initial.value))
+    tape = Tape(trace_backward(steps[-1].state, [[1.0]]))
+    return [float(tape.adjoint(step.state)[0, 0]) for step in steps]
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The model and what it is run on."""
+
+    name: Word = field("what these numbers are called")
+    activation: Word = field("phi, the activation of the cell")
+    targets: Word = field("which steps have a loss: last, every or last-two")
+    steps: Int = field("T, observations in the sequence")
+    losses: Int = field("steps that have one; the losses are added, not averaged")
+    bias: Flag = field("whether the cell or the head has one")
+    initial_state: Real = field("h_-1, fixed")
+    input_weight: Real = field("w_x")
+    recurrent_weight: Real = field("w_h")
+    head_weight: Real = field("w_o")
+    learning_rate: Real = field("eta")
+
+
+class Forward(Record):
+    """One step of the cell."""
+
+    step: Int = field("t, 0-based", aligns=True)
+    input: Real = field("x_t")
+    previous_state: Real = field("h_{t-1}")
+    input_term: Real = field("w_x x_t")
+    recurrent_term: Real = field("w_h h_{t-1}")
+    preactivation: Real = field("z_t = input-term + recurrent-term")
+    state: Real = field("h_t = phi(z_t)")
+    slope: Real = field("phi'(z_t), the activation's local derivative")
+    transition: Real = field("dh_t/dh_{t-1} = slope w_h")
+
+
+class Prediction(Record):
+    """One state read by the head."""
+
+    step: Int = field("t, 0-based", aligns=True)
+    state: Real = field("h_t")
+    prediction: Real = field("w_o h_t")
+    target: Real = field("y_t")
+    error: Real = field("e_t = prediction - target")
+    loss: Real = field("error^2 / 2")
+
+
+class Loss(Record):
+    """What is differentiated."""
+
+    losses: Int = field("how many are added")
+    value: Real = field("L, the sum of the steps' losses")
+
+
+class Backward(Record):
+    """One step on the way back, the last one first."""
+
+    step: Int = field("t, 0-based", aligns=True)
+    prediction_gradient: Real | None = field("dL/d prediction_t = e_t, if the step has a loss")
+    head_path: Real | None = field("e_t w_o, what the state receives from its own prediction")
+    future_path: Real | None = field(
+        "preactivation-gradient of step t+1 times w_h, what it receives from the states after it"
+    )
+    state_gradient: Real = field("g_t^h = dL/dh_t, the sum of both paths")
+    slope: Real = field("phi'(z_t)")
+    preactivation_gradient: Real = field("g_t^z = dL/dz_t = state-gradient slope")
+    input_gradient: Real = field("dL/dx_t = preactivation-gradient w_x")
+    last_state_derivative: Real = field(
+        "dh_{T-1}/dh_t, the product of the transitions of the steps t+1 to T-1; 1 for the last"
+    )
+
+
+class InitialState(Record):
+    """Where the way back ends."""
+
+    value: Real = field("h_-1")
+    gradient: Real = field("dL/dh_-1 = preactivation-gradient of step 0 times w_h")
+    updated: Flag = field("whether gradient descent moves it")
+
+
+class Contribution(Record):
+    """What one use of a shared weight adds to its gradient, as the tape has it."""
+
+    parameter: Word = field("the weight", aligns=True)
+    step: Int = field("t, the step that uses it, 0-based", aligns=True)
+    upstream: Real = field("dL/dz_t for input_weight and recurrent_weight, e_t for head_weight")
+    local_input: Real = field("what the weight multiplies here: x_t, h_{t-1} or h_t")
+    contribution: Real = field("upstream local-input")
+
+
+class Gradient(Record):
+    """The contributions of one weight added up, beside the gradient that the weight stores."""
+
+    parameter: Word = field("the weight", aligns=True)
+    uses: Int = field("contributions")
+    sum: Real = field("their sum from +0.0, in the order of the way back: the last step first")
+    gradient: Real = field("dL/dw, what the backward pass stored")
+    equal: Flag = field("whether both have the same 64 bits")
+
+
+class Update(Record):
+    """One weight in one step of gradient descent."""
+
+    parameter: Word = field("the weight", aligns=True)
+    before: Real = field("w")
+    gradient: Real = field("dL/dw")
+    learning_rate: Real = field("eta")
+    after: Real = field("w - eta gradient")
+
+
+class UpdatedForward(Record):
+    """One step with the updated weights, from the initial state again."""
+
+    step: Int = field("t, 0-based", aligns=True)
+    preactivation: Real = field("z_t")
+    state: Real = field("h_t")
+    prediction: Real | None = field("w_o h_t, if the step has a loss")
+    loss: Real | None = field("its loss, if it has one")
+
+
+class Outcome(Record):
+    """What the update did to the loss."""
+
+    loss_before: Real = field("L with the weights of the fixture")
+    loss_after: Real = field("L with the updated ones")
+    decreased: Flag = field("whether it is smaller now; a large learning rate can increase it")
+
+
+@trace("rnn-bptt", version=1, fixture=RNNBPTTFixture)
+def rnn_bptt_trace(
+    fixture: RNNBPTTFixture,
+) -> Iterator[
+    FixtureRecord
+    | Forward
+    | Prediction
+    | Loss
+    | Backward
+    | InitialState
+    | Contribution
+    | Gradient
+    | Update
+    | UpdatedForward
+    | Outcome
+]:
+    computation = compute(fixture)
+    before, after = computation.before, computation.after
+    loss_before, loss_after = float(before.loss.value), float(after.loss.value)
+    yield FixtureRecord(
+        name=fixture.name,
+        activation=fixture.activation,
+        targets=fixture.targets,
+        steps=len(before.steps),
+        losses=len(before.readings),
+        bias=before.cell.bias is not None or before.head.bias is not None,
+        initial_state=fixture.initial_state,
+        input_weight=fixture.input_weight,
+        recurrent_weight=fixture.recurrent_weight,
+        head_weight=fixture.head_weight,
+        learning_rate=fixture.learning_rate,
+    )
+    yield from forward_steps(computation)
+    yield from predictions(fixture, before)
+    yield Loss(losses=len(before.readings), value=loss_before)
+    yield from backward_steps(computation)
+    yield InitialState(
+        value=scalar(before.initial.value),
+        gradient=scalar(before.tape.adjoint(before.initial)),
+        updated=scalar(after.initial.value) != scalar(before.initial.value),
+    )
+    yield from weight_gradients(before)
+    yield from update(fixture, before, after)
+    yield Outcome(
+        loss_before=loss_before, loss_after=loss_after, decreased=loss_after < loss_before
+    )
+
+
+def update(fixture: RNNBPTTFixture, before: Run, after: Run) -> Iterator[Update | UpdatedForward]:
+    for (name, weight), (_, moved) in zip(before.parameters, after.parameters, strict=True):
+        yield Update(
+            parameter=name,
+            before=scalar(weight.value),
+            gradient=scalar(gradient(weight)),
+            learning_rate=fixture.learning_rate,
+            after=scalar(moved.value),
+        )
+    for t, step in enumerate(after.steps):
+        reading = after.readings.get(t)
+        yield UpdatedForward(
+            step=t,
+            preactivation=scalar(step.preactivation.value),
+            state=scalar(step.state.value),
+            prediction=scalar(reading.head.prediction.value) if reading else None,
+            loss=scalar(reading.scored.loss.value) if reading else None,
+        )
+
+
+def scalar(array: Array) -> float:
+    return float(array.reshape(()))
+
+
+def forward_steps(computation: Computation) -> Iterator[Forward]:
+    for t, step in enumerate(computation.before.steps):
+        yield Forward(
+            step=t,
+            input=scalar(step.input.value),
+            previous_state=scalar(step.previous.value),
+            input_term=scalar(step.input_term.value),
+            recurrent_term=scalar(step.recurrent_term.value),
+            preactivation=scalar(step.preactivation.value),
+            state=scalar(step.state.value),
+            slope=computation.slopes[t],
+            transition=computation.transitions[t],
+        )
+
+
+def predictions(fixture: RNNBPTTFixture, run: Run) -> Iterator[Prediction]:
+    for t, (head, scored) in run.readings.items():
+        yield Prediction(
+            step=t,
+            state=scalar(head.state.value),
+            prediction=scalar(head.prediction.value),
+            target=float(fixture.target_values[t]),
+            error=scalar(scored.error.value),
+            loss=scalar(scored.loss.value),
+        )
+
+
+def backward_steps(computation: Computation) -> Iterator[Backward]:
+    run = computation.before
+    for t in reversed(range(len(run.steps))):
+        step, reading = run.steps[t], run.readings.get(t)
+        from_head, from_future = paths(run, t)
+        yield Backward(
+            step=t,
+            prediction_gradient=(
+                scalar(run.tape.adjoint(reading.head.prediction)) if reading else None
+            ),
+            head_path=None if from_head is None else scalar(from_head),
+            future_path=None if from_future is None else scalar(from_future),
+            state_gradient=state_gradient(run, t),
+            slope=computation.slopes[t],
+            preactivation_gradient=scalar(run.tape.adjoint(step.preactivation)),
+            input_gradient=scalar(run.tape.adjoint(step.input)),
+            last_state_derivative=computation.to_last[t],
+        )
+
+
+def state_gradient(run: Run, t: int) -> float:
+    return scalar(run.tape.adjoint(run.steps[t].state))
+
+
+def weight_gradients(run: Run) -> Iterator[Contribution | Gradient]:
+    for name, weight in run.parameters:
+        given = contributions(run, name)
+        for t, contribution in given.items():
+            upstream, local = factors(run, name, t)
+            yield Contribution(
+                parameter=name,
+                step=t,
+                upstream=upstream,
+                local_input=local,
+                contribution=scalar(contribution),
+            )
+        total, stored = summed([*given.values()]), gradient(weight)
+        yield Gradient(
+            parameter=name,
+            uses=len(given),
+            sum=scalar(total),
+            gradient=scalar(stored),
+            equal=same_bits(total, stored),
+        )
+
+
+def factors(run: Run, name: str, t: int) -> tuple[float, float]:
+    """The adjoint that reaches a use of a weight, and what the weight multiplies there."""
+    step = run.steps[t]
+    if name == run.head.weight.name:
+        head = run.readings[t].head
+        return scalar(run.tape.adjoint(head.prediction)), scalar(head.state.value)
+    local = step.input if name == run.cell.input_weight.name else step.previous
+    return scalar(run.tape.adjoint(step.preactivation)), scalar(local.value)

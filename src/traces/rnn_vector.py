@@ -1,0 +1,328 @@
+"""Week 6: a vector RNN and Jacobians
+
+The scalar recurrence with several coordinates, biases, and several outputs. An outer product at
+every step says what that use of a weight adds to its gradient; the Jacobian of every transition
+says how a coordinate of one state moves the coordinates of the next. Weights are stored
+out-by-in; sequences of a batch are independent and share them.
+
+With --targets every, a state feels its own loss and those of the steps after it; with --reduction
+mean, the losses are averaged over scored steps and sequences.
+
+Source: Goodfellow et al. 2016, Deep Learning, section 10.2.2; Pascanu, Mikolov and Bengio 2013, On
+the difficulty of training recurrent neural networks (arXiv:1211.5063).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.arrays import Array
+from ..core.nn.parameters import NamedParameter, named_parameter
+from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
+from ..fixtures.fixture import Fixture, choice, reals, word
+from ..report.records import Record, field
+from ..report.trace import trace
+from ..report.values import Flag, Int, Real, Reals, Shape, Word
+from ._probes import gradient, same_bits
+from ._rnn import Data, Model, Run, contributions, jacobians, paths, run, slopes, summed
+from ._tape import require_steps
+
+
+class RNNVectorFixture(Fixture):
+    """A vector RNN with a linear head, its sequences, and a target for every step."""
+
+    computed = (
+        "sequences steps hidden hidden",
+        "steps hidden features",
+        "steps outputs hidden",
+    )
+
+    name: str = word("two-coordinate-rnn", "What the trace calls these numbers")
+    activation: str = choice("tanh", tuple(ACTIVATIONS), "phi, the activation of the cell")
+    targets: str = choice("last", ("last", "every"), "Which steps have a loss")
+    reduction: str = choice(
+        "sum", ("sum", "mean"), "Whether losses are added or averaged over scored steps, sequences"
+    )
+    inputs: Array = reals([[[0.2, -0.1], [0.0, 0.3], [0.4, 0.1]]], "sequences steps features", "x")
+    target_values: Array = reals(
+        [[[0.1, 0.2], [-0.2, 0.3], [0.5, -0.25]]],
+        "sequences steps outputs",
+        "y; with targets = last only the last step of each sequence is read",
+    )
+    initial_state: Array | None = reals(
+        None, "sequences hidden", "h_-1, not trained; none stands for zeros", optional=True
+    )
+    input_weight: Array = reals([[0.5, -0.3], [0.2, 0.8]], "hidden features", "W_x")
+    recurrent_weight: Array = reals([[0.6, -0.4], [0.3, 0.5]], "hidden hidden", "W_h")
+    hidden_bias: Array | None = reals([0.1, -0.2], "hidden", "b_h, or none", optional=True)
+    head_weight: Array = reals([[0.7, -0.9], [-0.4, 0.6]], "outputs hidden", "W_o")
+    head_bias: Array | None = reals([0.05, -0.15], "outputs", "b_o, or none", optional=True)
+
+
+class Computation(NamedTuple):
+    """The pass, and what it says of each step."""
+
+    run: Run
+    slopes: list[Array]  # phi'(z_t), (sequences, hidden) each
+    jacobians: list[Array]  # dh_t / dh_{t-1}, (sequences, hidden, hidden) each
+
+
+def compute(fixture: RNNVectorFixture) -> Computation:
+    require_steps("inputs", fixture.inputs.shape[1])
+    result = run(model(fixture), data(fixture), fixture.targets, mean=fixture.reduction == "mean")
+    return Computation(
+        result,
+        [slopes(result.cell, step) for step in result.steps],
+        [jacobians(result.cell, step) for step in result.steps],
+    )
+
+
+def model(fixture: RNNVectorFixture) -> Model:
+    return Model(
+        ElmanCell(
+            named_parameter("input_weight", fixture.input_weight),
+            named_parameter("recurrent_weight", fixture.recurrent_weight),
+            optional_parameter("hidden_bias", fixture.hidden_bias),
+            fixture.activation,
+        ),
+        StateHead(
+            named_parameter("head_weight", fixture.head_weight),
+            optional_parameter("head_bias", fixture.head_bias),
+        ),
+    )
+
+
+def optional_parameter(name: str, values: Array | None) -> NamedParameter | None:
+    return None if values is None else named_parameter(name, values)
+
+
+def data(fixture: RNNVectorFixture) -> Data:
+    initial = fixture.initial_state
+    if initial is None:
+        initial = np.zeros((fixture.inputs.shape[0], fixture.recurrent_weight.shape[0]))
+    return Data(fixture.inputs, initial, fixture.target_values)
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes and choices."""
+
+    name: Word = field("what these numbers are called")
+    activation: Word = field("phi, the activation of the cell")
+    targets: Word = field("which steps have a loss: last or every")
+    reduction: Word = field("how losses become one number: sum or mean")
+    sequences: Int = field("B, independent sequences")
+    steps: Int = field("T, observations of each")
+    input_width: Int = field("D, coordinates of an observation")
+    hidden_width: Int = field("H, coordinates of a state")
+    output_width: Int = field("C, coordinates of a prediction")
+    hidden_bias: Flag = field("whether the cell has one")
+    head_bias: Flag = field("whether the head has one")
+    parameter_count: Int = field("scalars in weights and biases")
+
+
+class Forward(Record):
+    """One step of one sequence, as row vectors."""
+
+    sequence: Int = field("0-based", aligns=True)
+    step: Int = field("t, 0-based", aligns=True)
+    input: Reals = field("x_t, input-width values")
+    previous_state: Reals = field("h_{t-1}, hidden-width values")
+    input_term: Reals = field("x_t W_x^T, hidden-width values")
+    recurrent_term: Reals = field("h_{t-1} W_h^T, hidden-width values")
+    preactivation: Reals = field("z_t = input-term + recurrent-term + b_h")
+    state: Reals = field("h_t = phi(z_t)")
+    slope: Reals = field("phi'(z_t), the activation's local derivative")
+
+
+class Prediction(Record):
+    """One state read by the head."""
+
+    sequence: Int = field("0-based", aligns=True)
+    step: Int = field("t, 0-based", aligns=True)
+    prediction: Reals = field("h_t W_o^T + b_o, output-width values")
+    target: Reals = field("y_t")
+    error: Reals = field("prediction - target")
+    loss: Real = field("half the sum of the squared errors of the outputs; never averaged")
+
+
+class Loss(Record):
+    """What is differentiated."""
+
+    reduction: Word = field("sum or mean")
+    losses: Int = field("scored steps times sequences")
+    value: Real = field("L, their sum, divided by their number under mean")
+
+
+class Backward(Record):
+    """One step of one sequence on the way back, the last step first."""
+
+    sequence: Int = field("0-based", aligns=True)
+    step: Int = field("t, 0-based", aligns=True)
+    prediction_gradient: Reals | None = field(
+        "e_t = dL/d prediction_t: the error, under mean divided by the number of losses"
+    )
+    head_path: Reals | None = field("e_t W_o, what the state receives from its own prediction")
+    future_path: Reals | None = field(
+        "preactivation-gradient of step t+1 times W_h, what it receives from the states after it"
+    )
+    state_gradient: Reals = field("g_t^h = dL/dh_t, the sum of both paths")
+    preactivation_gradient: Reals = field("g_t^z = dL/dz_t = state-gradient * phi'(z_t)")
+    input_gradient: Reals = field("dL/dx_t = preactivation-gradient W_x")
+
+
+class InitialState(Record):
+    """Where the way back of one sequence ends."""
+
+    sequence: Int = field("0-based", aligns=True)
+    value: Reals = field("h_-1, not trained")
+    gradient: Reals = field("dL/dh_-1 = preactivation-gradient of step 0 times W_h")
+
+
+class Jacobian(Record):
+    """One row of the derivative of a state with respect to the state before it."""
+
+    sequence: Int = field("0-based", aligns=True)
+    step: Int = field("t, 0-based", aligns=True)
+    row: Int = field("i, the coordinate of h_t", aligns=True)
+    values: Reals = field("dh_{t,i}/dh_{t-1,j} for every j: row i of J_t = diag(phi'(z_t)) W_h")
+
+
+class Contribution(Record):
+    """What one use of a shared parameter adds to its gradient, as the tape has it."""
+
+    parameter: Word = field("its name", aligns=True)
+    step: Int = field("t, the step that uses it, 0-based", aligns=True)
+    shape: Shape = field("of the parameter, outputs x inputs")
+    values: Reals = field(
+        "row-major: (g_t^z)^T x_t, (g_t^z)^T h_{t-1}, g_t^z, e_t^T h_t or e_t, added over sequences"
+    )
+
+
+class Gradient(Record):
+    """The contributions of one parameter added up, beside the gradient that it stores."""
+
+    parameter: Word = field("its name", aligns=True)
+    shape: Shape = field("of the parameter")
+    uses: Int = field("contributions")
+    sum: Reals = field("their sum from +0.0, in the order of the way back: the last step first")
+    gradient: Reals = field("dL/d parameter, what the backward pass stored")
+    equal: Flag = field("whether both have the same 64 bits in every value")
+
+
+@trace("rnn-vector", version=1, fixture=RNNVectorFixture)
+def rnn_vector_trace(
+    fixture: RNNVectorFixture,
+) -> Iterator[
+    FixtureRecord
+    | Forward
+    | Prediction
+    | Loss
+    | Backward
+    | InitialState
+    | Jacobian
+    | Contribution
+    | Gradient
+]:
+    computation = compute(fixture)
+    result = computation.run
+    sequences, steps, features = fixture.inputs.shape
+    outputs, hidden = fixture.head_weight.shape
+    yield FixtureRecord(
+        name=fixture.name,
+        activation=fixture.activation,
+        targets=fixture.targets,
+        reduction=fixture.reduction,
+        sequences=sequences,
+        steps=steps,
+        input_width=features,
+        hidden_width=hidden,
+        output_width=outputs,
+        hidden_bias=result.cell.bias is not None,
+        head_bias=result.head.bias is not None,
+        parameter_count=sum(tensor.value.size for _, tensor in result.parameters),
+    )
+    yield from forward_steps(computation)
+    yield from predictions(fixture, result)
+    yield Loss(
+        reduction=fixture.reduction,
+        losses=len(result.readings) * sequences,
+        value=float(result.loss.value),
+    )
+    yield from backward_steps(result)
+    initial = (result.initial.value, result.tape.adjoint(result.initial))
+    for sequence, (value, adjoint) in enumerate(zip(*initial, strict=True)):
+        yield InitialState(sequence=sequence, value=value, gradient=adjoint)
+    for t, matrices in enumerate(computation.jacobians):
+        for sequence, matrix in enumerate(matrices):
+            for row, values in enumerate(matrix):
+                yield Jacobian(sequence=sequence, step=t, row=row, values=values)
+    yield from parameter_gradients(result)
+
+
+def forward_steps(computation: Computation) -> Iterator[Forward]:
+    for t, step in enumerate(computation.run.steps):
+        for sequence, slope in enumerate(computation.slopes[t]):
+            yield Forward(
+                sequence=sequence,
+                step=t,
+                input=step.input.value[sequence],
+                previous_state=step.previous.value[sequence],
+                input_term=step.input_term.value[sequence],
+                recurrent_term=step.recurrent_term.value[sequence],
+                preactivation=step.preactivation.value[sequence],
+                state=step.state.value[sequence],
+                slope=slope,
+            )
+
+
+def predictions(fixture: RNNVectorFixture, result: Run) -> Iterator[Prediction]:
+    for t, (head, scored) in result.readings.items():
+        for sequence, prediction in enumerate(head.prediction.value):
+            yield Prediction(
+                sequence=sequence,
+                step=t,
+                prediction=prediction,
+                target=fixture.target_values[sequence, t],
+                error=scored.error.value[sequence],
+                loss=float(scored.loss.value[sequence]),
+            )
+
+
+def backward_steps(result: Run) -> Iterator[Backward]:
+    adjoint = result.tape.adjoint
+    for t in reversed(range(len(result.steps))):
+        step, reading = result.steps[t], result.readings.get(t)
+        to_prediction = adjoint(reading.head.prediction) if reading else None
+        from_head, from_future = paths(result, t)
+        for sequence in range(step.state.shape[0]):
+            yield Backward(
+                sequence=sequence,
+                step=t,
+                prediction_gradient=row_of(to_prediction, sequence),
+                head_path=row_of(from_head, sequence),
+                future_path=row_of(from_future, sequence),
+                state_gradient=adjoint(step.state)[sequence],
+                preactivation_gradient=adjoint(step.preactivation)[sequence],
+                input_gradient=adjoint(step.input)[sequence],
+            )
+
+
+def row_of(rows: Array | None, sequence: int) -> Array | None:
+    return None if rows is None else rows[sequence]
+
+
+def parameter_gradients(result: Run) -> Iterator[Contribution | Gradient]:
+    for name, leaf in result.parameters:
+        given = contributions(result, name)
+        for t, values in given.items():
+            yield Contribution(parameter=name, step=t, shape=leaf.shape, values=values)
+        total, stored = summed([*given.values()]), gradient(leaf)
+        yield Gradient(
+            parameter=name,
+            shape=leaf.shape,
+            uses=len(given),
+            sum=total,
+            gradient=stored,
+            equal=same_bits(total, stored),
+        )

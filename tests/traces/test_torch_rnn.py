@@ -1,0 +1,152 @@
+"""The PyTorch example: every bit that the reference holds, and what changes with other numbers."""
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llm_trace.core.nn.errors import RNNOverflow32
+from llm_trace.fixtures.errors import FixtureError
+from llm_trace.traces import torch_rnn
+from llm_trace.traces.torch_rnn import (
+    Draw,
+    FixtureRecord,
+    Gradient,
+    Loss,
+    Parameter,
+    Prediction,
+    State,
+)
+
+from .proverb_data import needs_reference, of, records
+from .rnn_data import column, reference
+
+KNOWN = reference("torch-example.json")
+
+
+def hexadecimal(values: list[float]) -> list[str]:
+    return [struct.pack(">f", value).hex() for value in values]
+
+
+@needs_reference
+def test_the_weights_are_pytorchs_bits() -> None:
+    found = records("torch-rnn")
+    drawn = of(Draw, found)
+    assert [word for draw in drawn for word in draw.words] == KNOWN["mt19937_first12"][:10]
+    for name, key in zip(torch_rnn.NAMES, KNOWN["weights_hex"], strict=True):
+        mine = [draw for draw in drawn if draw.parameter == name]
+        bits = [pattern for draw in mine for pattern in draw.bits]
+        assert bits == KNOWN["weights_hex"][key] != KNOWN["weights_hex_two_rounding_variant"][key]
+        assert column(mine, "values").tolist() == KNOWN["weights"][key]
+    bounds = [repr(parameter.bound) for parameter in of(Parameter, found)]
+    assert bounds == [KNOWN["bound_rnn"], KNOWN["bound_rnn"], KNOWN["bound_linear"]]
+
+
+@needs_reference
+def test_the_pass_forward_and_back_is_pytorchs_bits() -> None:
+    found, torch = records("torch-rnn"), KNOWN["torch"]
+    states = of(State, found)
+    assert [state.bits for state in states] == [hexadecimal(row) for row in torch["h"]]
+    assert column(states, "state").tolist() == torch["h"]
+    (prediction,), (loss,) = of(Prediction, found), of(Loss, found)
+    assert prediction.bits == hexadecimal([torch["prediction"]])
+    assert loss.bits == hexadecimal([torch["loss"]])[0]
+    for name, key in zip(torch_rnn.NAMES, torch["grads_hex"], strict=True):
+        rows = [record for record in of(Gradient, found) if record.parameter == name]
+        assert [bits for row in rows for bits in row.bits] == torch["grads_hex"][key]
+        assert column(rows, "gradient").tolist() == torch["grads"][key]
+
+
+@needs_reference
+def test_the_pass_in_float64_is_the_references() -> None:
+    found, known = records("torch-rnn"), KNOWN["float64_forward_of_float32_weights"]
+    (prediction,), (loss,) = of(Prediction, found), of(Loss, found)
+    assert column(of(State, found), "float64") == pytest.approx(np.array(known["h"]), rel=1e-14)
+    assert prediction.float64 == pytest.approx([known["prediction"]], rel=1e-14)
+    assert loss.float64 == pytest.approx(known["loss"], rel=1e-14)
+
+
+def test_the_chapter_prints_these_digits() -> None:
+    found = records("torch-rnn")
+    assert [state.printed for state in of(State, found)] == [
+        ["0.0128", "0.122"],
+        ["0.00930", "0.0915"],
+        ["0.0384", "0.314"],
+    ]
+    (prediction,), (loss,) = of(Prediction, found), of(Loss, found)
+    assert (prediction.printed, loss.printed) == (["-0.144"], "0.208")
+
+
+def wide(**changed: Any) -> dict[str, Any]:
+    """Two sequences of five steps, widths 3, 4 and 2."""
+    rng = np.random.default_rng(0)
+    return {
+        "inputs": rng.normal(size=(2, 5, 3)),
+        "initial_state": rng.normal(size=(2, 4)),
+        "target": rng.normal(size=(2, 2)),
+        **changed,
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 6, 2**32 - 1])
+def test_single_precision_follows_double_precision(seed: int) -> None:
+    found = records("torch-rnn", **wide(seed=seed))
+    pairs = [
+        *((record.state, record.float64) for record in of(State, found)),
+        *((record.prediction, record.float64) for record in of(Prediction, found)),
+        *((record.gradient, record.float64) for record in of(Gradient, found)),
+    ]
+    assert len(pairs) == 2 * 5 + 2 + 4 + 4 + 2
+    for single, double in pairs:
+        assert single == pytest.approx(double, rel=1e-5, abs=2e-6)
+    (loss,) = of(Loss, found)
+    assert loss.loss == pytest.approx(loss.float64, rel=1e-5)
+    (fixture,) = of(FixtureRecord, found)
+    drawn = sum(len(draw.words) for draw in of(Draw, found))
+    assert fixture.parameter_count == drawn == 4 * 3 + 4 * 4 + 2 * 4
+
+
+def test_other_seeds_draw_other_weights_and_the_same_seed_the_same() -> None:
+    first, again, other = (
+        [bits for draw in of(Draw, records("torch-rnn", seed=seed)) for bits in draw.bits]
+        for seed in (6, 6, 7)
+    )
+    assert first == again
+    assert not {*first} & {*other}
+
+
+def test_words_are_numpys_whose_legacy_generator_is_seeded_alike() -> None:
+    drawn = of(Draw, records("torch-rnn", **wide(seed=20)))
+    words = [word for draw in drawn for word in draw.words]
+    numbers = np.random.RandomState(20).randint(0, 2**32, len(words), dtype=np.uint32)
+    assert words == numbers.tolist()
+    bound = 0.5  # 1 / sqrt(4)
+    assert all(np.abs(draw.values).max() <= bound for draw in drawn)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 2**32}, "seed: expected a whole number from 0 to 4294967295, found 4294967296"),
+        ({"seed": -1}, "seed: expected a whole number that is at least 0, found -1"),
+        ({"initial_state": np.zeros((1, 0))}, "initial_state: expected at least one value in"),
+        ({"target": np.zeros((1, 0))}, "target: expected at least one value in every row"),
+        ({"inputs": np.zeros((1, 0, 2))}, "inputs: expected from 1 to 4096 steps, found 0"),
+        ({"target": np.array([[1e39]])}, "target: expected numbers within the range of float32"),
+        ({"target": np.zeros((2, 1))}, "target: expected shape sequences=1 x outputs, found 2 x 1"),
+        (
+            {"initial_state": np.zeros((1, 3000))},
+            "steps hidden hidden: expected a result of at most",
+        ),
+    ],
+)
+def test_wrong_fixtures_end_in_one_line(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(FixtureError) as refused:
+        records("torch-rnn", **changed)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_loss_beyond_single_precision_is_refused() -> None:
+    with pytest.raises(RNNOverflow32, match="RNN loss must stay within the range of float32"):
+        records("torch-rnn", target=np.array([[1e30]]))
