@@ -1,0 +1,245 @@
+"""Week 6: fixed sine and cosine positions
+
+Position t has a vector of its own: features 2i and 2i + 1 are the sine and the cosine of t times
+one angular frequency, base^(-2 i / width), fast for the first pair and slow for the last. It is
+added to the token's embedding, feature by feature, so that a token that occurs twice has two
+different inputs; in the sum's way back both addends receive the sum's gradient unchanged.
+
+A shift by a fixed number of positions turns each complete pair by a fixed angle, wherever it is:
+the angle-addition formulas, tried at every position. An odd width leaves the last sine alone, and
+one coordinate alone has no such relation: it is zero at position 0 and not zero after the shift.
+
+Source: Vaswani et al. 2017, Attention Is All You Need, section 3.5 (arXiv:1706.03762).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.arrays import Array
+from ..core.autodiff import Tensor, add, constant
+from ..core.nn.positions import exponents, frequencies, sinusoidal
+from ..core.numerics.trigonometric import cos, sin
+from ..fixtures.errors import FixtureError
+from ..fixtures.fixture import Fixture, integer, real, reals, word, words
+from ..report.records import Record, field
+from ..report.trace import trace
+from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
+from . import _proverb as proverb
+from ._probes import same_bits
+
+MAX_SHIFT = 1 << 40  # larger ones would no longer be exact in an angle's position
+
+
+class SinusoidalPositionsFixture(Fixture):
+    """The embeddings to which positions are added, and how the positions are made."""
+
+    name: str = word("proverb-positions", "What the trace calls these numbers")
+    embeddings: Array = reals(proverb.SEQUENCE, "tokens width", "E, one row a position")
+    tokens: tuple[str, ...] | None = words(
+        proverb.TOKENS, "tokens", 'The word at each position, or "none"', optional=True
+    )
+    base: float = real(proverb.POSITION_BASE, "What the frequencies are powers of; positive")
+    shift: int = integer(3, "How many positions further the relation looks", least=0)
+    tolerance: float = real(1e-12, "Largest difference of a shifted pair that agrees")
+
+
+class Computation(NamedTuple):
+    """Frequencies, angles and encodings (tokens, width), and the same after the shift."""
+
+    frequencies: Array
+    angles: Array
+    encodings: Tensor
+    shifted: Array
+    inputs: Tensor
+
+
+def compute(fixture: SinusoidalPositionsFixture) -> Computation:
+    tokens, width = fixture.embeddings.shape
+    if fixture.base <= 0.0:
+        raise FixtureError("base", "a positive number", repr(fixture.base))
+    if fixture.shift > MAX_SHIFT:
+        raise FixtureError("shift", f"at most {MAX_SHIFT}", str(fixture.shift))
+    positions = np.arange(float(tokens))[:, None]
+    omega = frequencies(width, fixture.base)
+    with np.errstate(over="ignore", invalid="ignore"):
+        angles, later = positions * omega, (positions + float(fixture.shift)) * omega
+    if not (np.isfinite(angles).all() and np.isfinite(later).all()):
+        raise FixtureError("base", "one that gives finite angles", repr(fixture.base))
+    encodings = constant(sinusoidal(angles))
+    inputs = add(constant(fixture.embeddings), encodings)
+    return Computation(omega, angles, encodings, sinusoidal(later), inputs)
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes of everything."""
+
+    name: Word = field("what these numbers are called")
+    tokens: Int = field("positions")
+    width: Int = field("features of an embedding and of a position's vector")
+    base: Real = field("what the frequencies are powers of")
+    pairs: Int = field("complete pairs of sine and cosine")
+    unpaired_feature: Int | None = field("the sine without a cosine, if the width is odd")
+    shift: Int = field("how many positions further the relation looks")
+    position_shape: Shape = field("tokens x width")
+    input_shape: Shape = field("tokens x width: adding changes no shape")
+
+
+class Frequency(Record):
+    """How fast one feature turns."""
+
+    feature: Int = field("0-based", aligns=True)
+    pair: Int = field("feature / 2, rounded down")
+    function: Word = field("sin for an even feature, cos for an odd one")
+    exponent: Real = field("-2 pair / width")
+    frequency: Real = field("base^exponent, radians a position")
+    frequency_scientific: ScientificReal = field("the same, where 12 decimals hide digits")
+
+
+class Position(Record):
+    """One position's vector, and its sum with the embedding that stands there."""
+
+    position: Int = field("t, 0-based", aligns=True)
+    token: Word | None = field("the word here", omitted=True)
+    angles: Reals = field("t * frequency, radians, width values")
+    encoding: Reals = field("the feature's function of its angle, width values")
+    embedding: Reals = field("the token's embedding, width values")
+    input: Reals = field("embedding + encoding, what the first layer reads")
+
+
+class Recurrence(Record):
+    """A position whose embedding has the bits of an earlier position's."""
+
+    earlier: Int = field("the first position with this embedding")
+    position: Int = field("the position at which it stands again", aligns=True)
+    token: Word | None = field("the word here", omitted=True)
+    inputs_equal: Flag = field("whether their sums with the positions have the same bits too")
+
+
+class Rotation(Record):
+    """What the shift does to one complete pair, at whatever position."""
+
+    pair: Int = field("0-based; features 2 pair and 2 pair + 1", aligns=True)
+    angle: Real = field("shift * frequency")
+    cosine: Real = field("cos angle")
+    sine: Real = field("sin angle")
+
+
+class ShiftedPair(Record):
+    """One pair at one position, turned, and the pair that stands there after the shift."""
+
+    pair: Int = field("0-based", aligns=True)
+    position: Int = field("t, before the shift", aligns=True)
+    pair_here: Reals = field("s, c = sine and cosine at t")
+    turned: Reals = field("s cosine + c sine, c cosine - s sine, with those of ROTATION")
+    pair_there: Reals = field("sine and cosine at t + shift")
+    difference: ScientificReal = field("the larger of both differences, absolute")
+    agrees: Flag = field("whether it is within the tolerance")
+
+
+class Unpaired(Record):
+    """Why the last sine of an odd width has no such relation of its own."""
+
+    feature: Int = field("the last feature", aligns=True)
+    at_zero: Real = field("its value at position 0")
+    after_shift: Real = field("its value at position 0 + shift")
+    one_factor: Flag = field("whether some factor could lead from the first to the second")
+
+
+@trace("sinusoidal-positions", version=1, fixture=SinusoidalPositionsFixture)
+def sinusoidal_positions_trace(
+    fixture: SinusoidalPositionsFixture,
+) -> Iterator[
+    FixtureRecord | Frequency | Position | Recurrence | Rotation | ShiftedPair | Unpaired
+]:
+    run = compute(fixture)
+    tokens, width = run.angles.shape
+    relation = [*rotations(fixture, run)]
+    unpaired = width - 1 if width % 2 else None
+    yield FixtureRecord(
+        name=fixture.name,
+        tokens=tokens,
+        width=width,
+        base=fixture.base,
+        pairs=width // 2,
+        unpaired_feature=unpaired,
+        shift=fixture.shift,
+        position_shape=run.encodings.shape,
+        input_shape=run.inputs.shape,
+    )
+    for feature, exponent in enumerate(exponents(width)):
+        yield Frequency(
+            feature=feature,
+            pair=feature // 2,
+            function="cos" if feature % 2 else "sin",
+            exponent=exponent,
+            frequency=run.frequencies[feature],
+            frequency_scientific=run.frequencies[feature],
+        )
+    for position in range(tokens):
+        yield Position(
+            position=position,
+            token=label(fixture, position),
+            angles=run.angles[position],
+            encoding=run.encodings.value[position],
+            embedding=fixture.embeddings[position],
+            input=run.inputs.value[position],
+        )
+    yield from recurrences(fixture, run)
+    yield from relation
+    if unpaired is not None and tokens:
+        yield lonely_sine(run, unpaired)
+
+
+def label(fixture: SinusoidalPositionsFixture, position: int) -> str | None:
+    return fixture.tokens[position] if fixture.tokens is not None else None
+
+
+def recurrences(fixture: SinusoidalPositionsFixture, run: Computation) -> Iterator[Recurrence]:
+    first_at: dict[bytes, int] = {}
+    for position, row in enumerate(fixture.embeddings):
+        earlier = first_at.setdefault(row.tobytes(), position)
+        if earlier != position:
+            yield Recurrence(
+                earlier=earlier,
+                position=position,
+                token=label(fixture, position),
+                inputs_equal=same_bits(run.inputs.value[earlier], run.inputs.value[position]),
+            )
+
+
+def rotations(
+    fixture: SinusoidalPositionsFixture, run: Computation
+) -> Iterator[Rotation | ShiftedPair]:
+    tokens, width = run.angles.shape
+    for pair in range(width // 2):
+        angle = float(fixture.shift) * run.frequencies[2 * pair]
+        cosine, sine = float(cos(angle)), float(sin(angle))
+        yield Rotation(pair=pair, angle=angle, cosine=cosine, sine=sine)
+        for position in range(tokens):
+            here = run.encodings.value[position, 2 * pair : 2 * pair + 2]
+            there = run.shifted[position, 2 * pair : 2 * pair + 2]
+            s, c = here.tolist()
+            turned = np.array([s * cosine + c * sine, c * cosine - s * sine])
+            difference = float(np.abs(turned - there).max())
+            yield ShiftedPair(
+                pair=pair,
+                position=position,
+                pair_here=here,
+                turned=turned,
+                pair_there=there,
+                difference=difference,
+                agrees=difference <= fixture.tolerance,
+            )
+
+
+def lonely_sine(run: Computation, feature: int) -> Unpaired:
+    at_zero = float(run.encodings.value[0, feature])
+    after_shift = float(run.shifted[0, feature])
+    return Unpaired(
+        feature=feature,
+        at_zero=at_zero,
+        after_shift=after_shift,
+        one_factor=at_zero != 0.0 or after_shift == 0.0,
+    )
