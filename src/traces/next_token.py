@@ -1,0 +1,347 @@
+"""Week 6: targets one token ahead
+
+A record of tokens gives inputs and targets: the target of a row is the token that comes next. A
+causal mask lets row t see the sources 0 to t. It has to stand in every block: a block without one
+mixes the next token into a row, and no mask after it takes that out again.
+
+Nothing of this is asserted. In each setup every input token is replaced in turn, and the rows
+whose logits change in any bit are the rows that saw it. Then the loss is taken with the token
+after the last input as a target, and without it.
+
+A mask that hides a row's own position too leaves row 0 nothing to see, which attention refuses.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.arrays import Array
+from ..core.autodiff import (
+    BackwardTrace,
+    Mask,
+    Tensor,
+    gather_rows,
+    indexed_mean_nll,
+    no_grad,
+    softmax,
+    trace_backward,
+)
+from ..core.errors import CoreError, FullyMaskedRow
+from ..core.nn.attention import causal
+from ..core.nn.encoder import Norm
+from ..fixtures.errors import FixtureError
+from ..fixtures.fixture import choice, indices, integer, reals
+from ..report.records import Record, field
+from ..report.trace import trace
+from ..report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
+from . import _proverb
+from ._encoder import (
+    EncoderFixture,
+    LanguageModel,
+    affine,
+    build,
+    head_bias,
+    head_weight,
+    largest_difference,
+)
+from ._probes import refusal, same_bits
+
+
+class NextTokenFixture(EncoderFixture):
+    """A stack with a head over the vocabulary, and a record of tokens."""
+
+    computed = ("record record vocabulary", "record hidden", "record model", "record score")
+
+    record: tuple[int, ...] = indices(
+        (*_proverb.TOKEN_IDS, _proverb.TARGET_ID),
+        "record",
+        "vocabulary",
+        "The tokens; the last one is a target only",
+    )
+    blocks: int = integer(2, "Blocks of the stack, all with the same numbers")
+    head_weight: Array = reals(head_weight(9, 5), "vocabulary model", "W_o of the head, out-by-in")
+    head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head")
+    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """What the model reads."""
+        return self.record[:-1]
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """What follows each of them."""
+        return self.record[1:]
+
+
+class Setup(NamedTuple):
+    """Which blocks are masked, and what replacing each token made of the logits."""
+
+    name: str
+    masks: list[Mask | None]
+    logits: Array  # (tokens, vocabulary)
+    replaced: list[Array]  # the same with token s replaced, one a source s
+
+    def changed(self, position: int, source: int) -> bool:
+        """Whether a row has other bits since the source was replaced."""
+        return not same_bits(self.logits[position], self.replaced[source][position])
+
+
+class Computation(NamedTuple):
+    """The setups; and with every block masked, the loss over all targets and the way back."""
+
+    model: LanguageModel
+    setups: list[Setup]
+    logits: Tensor
+    loss: Tensor
+    loss_within: Tensor | None  # without the last row
+    backward: BackwardTrace
+    error: CoreError | None
+
+
+def compute(fixture: NextTokenFixture) -> Computation:
+    """Raises FixtureError where there is nothing to predict, or nothing to replace a token by."""
+    if len(fixture.record) < 2:
+        raise FixtureError("record", "at least two tokens", str(len(fixture.record)))
+    if len(fixture.embeddings) < 2:
+        raise FixtureError("embeddings", "at least two rows", str(len(fixture.embeddings)))
+    norm: Norm = "pre" if fixture.norm == "pre" else "post"
+    model = LanguageModel(
+        build(fixture, blocks=fixture.blocks, norm=norm),
+        affine("head", fixture.head_weight, fixture.head_bias),
+    )
+    tokens, blocks = len(fixture.inputs), fixture.blocks
+    mask = causal(tokens)
+    with no_grad():
+        setups = [
+            setup(
+                name, model, fixture, [mask if masked(block) else None for block in range(blocks)]
+            )
+            for name, masked in (
+                ("every-block", lambda block: True),
+                ("last-block", lambda block: block == blocks - 1),
+                ("first-block", lambda block: block == 0),
+                ("no-block", lambda block: False),
+            )
+        ]
+    logits = model.logits(fixture.inputs, [mask] * blocks)
+    loss = indexed_mean_nll(logits, axis=1, targets=fixture.targets)
+    own_hidden: Mask = np.tri(tokens, k=-1, dtype=np.bool_)
+    return Computation(
+        model,
+        setups,
+        logits,
+        loss,
+        loss_of_rows(logits, range(tokens - 1), fixture.targets) if tokens > 1 else None,
+        trace_backward(loss),
+        refusal(lambda: model.logits(fixture.inputs, [own_hidden] * blocks)),
+    )
+
+
+def setup(
+    name: str, model: LanguageModel, fixture: NextTokenFixture, masks: list[Mask | None]
+) -> Setup:
+    replaced = []
+    for source in range(len(fixture.inputs)):
+        ids = [*fixture.inputs]
+        ids[source] = replacement(ids[source], fixture)
+        replaced.append(model.logits(ids, masks).value)
+    return Setup(name, masks, model.logits(fixture.inputs, masks).value, replaced)
+
+
+def replacement(token: int, fixture: NextTokenFixture) -> int:
+    """The next word of the vocabulary."""
+    return (token + 1) % len(fixture.embeddings)
+
+
+def loss_of_rows(logits: Tensor, rows: range, targets: tuple[int, ...]) -> Tensor:
+    """Mean cross-entropy of some rows of the logits."""
+    chosen = gather_rows(logits, ids=rows)
+    return indexed_mean_nll(chosen, axis=1, targets=[targets[row] for row in rows])
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The record and the model that reads all of it but the last token."""
+
+    name: Word = field("what these numbers are called")
+    token_ids: Ints = field("the ids of the record, the future included")
+    tokens: Int = field("rows that the model reads: all tokens but the last")
+    vocabulary: Int = field("classes that the head scores")
+    model_width: Int = field("features of a row")
+    blocks: Int = field("blocks of the stack, which ends in a LayerNorm")
+    norm: Word = field("pre or post: where the LayerNorms of a block stand")
+
+
+class Alignment(Record):
+    """One row: what it reads and what it has to predict."""
+
+    position: Int = field("0-based", aligns=True)
+    input_id: Int = field("the token here")
+    input: Word | None = field("its word", omitted=True)
+    target_id: Int = field("the token that comes next")
+    target: Word | None = field("its word", omitted=True)
+    visible_ids: Ints = field("the tokens that a causal mask lets this row read")
+    visible: Words | None = field("their words", omitted=True)
+
+
+class Context(Record):
+    """What one row was found to read."""
+
+    setup: Word = field("which blocks have a causal mask", aligns=True)
+    position: Int = field("0-based", aligns=True)
+    changed_by: Ints = field("sources whose replacement changed a bit of this row's logits")
+    future: Ints = field("those of them that stand after this row")
+    leak: Flag = field("whether there are any")
+
+
+class Probe(Record):
+    """The last row whose target is an input too, before and after that input is replaced."""
+
+    setup: Word = field("which blocks have a causal mask", aligns=True)
+    position: Int = field("the row, 0-based")
+    replaced_position: Int = field("the next one, whose token is the row's target")
+    token_id: Int = field("the token there")
+    replacement_id: Int = field("what stood there instead")
+    before: Reals = field("the row's logits, vocabulary values")
+    after: Reals = field("its logits with the target replaced")
+    largest_difference: Real = field("max |after - before|")
+    scientific: ScientificReal = field("the same, however small")
+    leak: Flag = field("whether any bit differs")
+
+
+class Leak(Record):
+    """What one setup came to."""
+
+    setup: Word = field("which blocks have a causal mask", aligns=True)
+    masks: Words = field("causal or none, one a block")
+    leaking_rows: Ints = field("rows that a later token changed")
+    leak: Flag = field("whether there are any")
+
+
+class TargetRow(Record, kind="TARGET"):
+    """One row's prediction, with a causal mask in every block."""
+
+    position: Int = field("0-based", aligns=True)
+    target_id: Int = field("the token that comes next")
+    logits: Reals = field("h W_o^T + b_o, vocabulary values")
+    probabilities: Reals = field("softmax of the logits")
+    cross_entropy: Real = field("-log probability of the target, from the logits, in nats")
+    logits_gradient: Reals = field("dL/d logits = (probabilities - one-hot target) / tokens")
+
+
+class Loss(Record):
+    """The mean over the rows that have a target."""
+
+    targets: Word = field("with-last: the record's last token is a target; within: it is not there")
+    rows: Int = field("rows with a target")
+    loss: Real | None = field("mean cross-entropy in nats, none without a row")
+
+
+class Error(Record):
+    """A mask that cannot work, and how it was refused."""
+
+    case: Word = field("what was tried", aligns=True)
+    rejected: YesNo = field("whether attention refused the row that sees nothing")
+    row: Ints | None = field("that row, by its index")
+    message: Text = field("what it said")
+
+
+@trace("next-token", version=1, fixture=NextTokenFixture)
+def next_token_trace(
+    fixture: NextTokenFixture,
+) -> Iterator[FixtureRecord | Alignment | Context | Probe | Leak | TargetRow | Loss | Error]:
+    run = compute(fixture)
+    yield FixtureRecord(
+        name=fixture.name,
+        token_ids=fixture.record,
+        tokens=len(fixture.inputs),
+        vocabulary=len(fixture.embeddings),
+        model_width=fixture.model_width,
+        blocks=fixture.blocks,
+        norm=fixture.norm,
+    )
+    yield from alignments(fixture)
+    for found in run.setups:
+        yield from contexts(found, fixture)
+    yield from target_rows(fixture, run)
+    yield Loss(targets="with-last", rows=len(fixture.targets), loss=float(run.loss.value))
+    within = None if run.loss_within is None else float(run.loss_within.value)
+    yield Loss(targets="within", rows=len(fixture.targets) - 1, loss=within)
+    yield Error(
+        case="own-position-hidden",
+        rejected=isinstance(run.error, FullyMaskedRow),
+        row=run.error.row if isinstance(run.error, FullyMaskedRow) else None,
+        message=str(run.error),
+    )
+
+
+def alignments(fixture: NextTokenFixture) -> Iterator[Alignment]:
+    mask = causal(len(fixture.inputs))
+    for position, (token, target) in enumerate(zip(fixture.inputs, fixture.targets, strict=True)):
+        visible = [fixture.inputs[source] for source in np.flatnonzero(mask[position])]
+        yield Alignment(
+            position=position,
+            input_id=token,
+            input=fixture.token_word(token),
+            target_id=target,
+            target=fixture.token_word(target),
+            visible_ids=visible,
+            visible=fixture.token_words(visible),
+        )
+
+
+def contexts(found: Setup, fixture: NextTokenFixture) -> Iterator[Context | Probe | Leak]:
+    leaking = []
+    tokens = len(fixture.inputs)
+    for position in range(tokens):
+        changed_by = [source for source in range(tokens) if found.changed(position, source)]
+        future = [source for source in changed_by if source > position]
+        leaking += [position] if future else []
+        yield Context(
+            setup=found.name,
+            position=position,
+            changed_by=changed_by,
+            future=future,
+            leak=bool(future),
+        )
+    if tokens > 1:
+        yield probe(found, fixture)
+    yield Leak(
+        setup=found.name,
+        masks=["none" if mask is None else "causal" for mask in found.masks],
+        leaking_rows=leaking,
+        leak=bool(leaking),
+    )
+
+
+def probe(found: Setup, fixture: NextTokenFixture) -> Probe:
+    source = len(fixture.inputs) - 1
+    before, after = found.logits[source - 1], found.replaced[source][source - 1]
+    difference = largest_difference(before, after)
+    return Probe(
+        setup=found.name,
+        position=source - 1,
+        replaced_position=source,
+        token_id=fixture.inputs[source],
+        replacement_id=replacement(fixture.inputs[source], fixture),
+        before=before,
+        after=after,
+        largest_difference=difference,
+        scientific=difference,
+        leak=found.changed(source - 1, source),
+    )
+
+
+def target_rows(fixture: NextTokenFixture, run: Computation) -> Iterator[TargetRow]:
+    probabilities = softmax(run.logits).value
+    for position, target in enumerate(fixture.targets):
+        row = range(position, position + 1)
+        yield TargetRow(
+            position=position,
+            target_id=target,
+            logits=run.logits.value[position],
+            probabilities=probabilities[position],
+            cross_entropy=float(loss_of_rows(run.logits, row, fixture.targets).value),
+            logits_gradient=run.backward.adjoint(run.logits)[position],
+        )

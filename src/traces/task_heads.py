@@ -1,0 +1,374 @@
+"""Week 6: what reads an encoder
+
+Sequences of different lengths are padded to one length and encoded together. A head classifies each
+token; the mean of each sequence's real rows feeds a regression. Padding has to be kept out three
+times: as a source of attention, as a row of the mean, and as a row of the loss. The mask of sources
+does not silence a padded row, which still reads real ones and leaves the encoder as nonzero as any.
+
+A loss may be the mean over all scored tokens, or the mean of the sequences' own means: then a token
+of a short sequence weighs more. The weights are read off the way back. Rows without a target are
+left out before their loss is computed, and not multiplied by zero afterwards.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..core.arrays import Array
+from ..core.autodiff import BackwardTrace, Tensor, constant, softmax, stack, sub, trace_backward
+from ..core.nn.affine import Affine
+from ..core.nn.parameters import NamedParameter, named_parameter
+from ..fixtures.errors import FixtureError, quoted
+from ..fixtures.fixture import MAX_VALUES, choice, indices, reals
+from ..report.records import Record, field
+from ..report.trace import trace
+from ..report.values import Flag, Int, Ints, Real, Reals, Word
+from . import _proverb
+from ._encoder import Encoder, EncoderFixture, affine, build, head_bias, head_weight
+from ._padded_batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
+from ._parameter_gradients import ParameterGradient, parameter_gradients
+from ._task_head_probes import (
+    Alone,
+    Error,
+    LargeLogits,
+    Padding,
+    alone,
+    large_logits,
+    padding_probe,
+    refusals,
+)
+
+
+class TaskHeadsFixture(EncoderFixture):
+    """A batch of sequences, an encoder of one block, and the heads that read it."""
+
+    # How large results are is checked once the offsets have cut the sequences.
+    ids: tuple[int, ...] = indices(
+        (*_proverb.TOKEN_IDS, 1, 2, 4), "positions", "vocabulary", "Tokens, sequence by sequence"
+    )
+    offsets: tuple[int, ...] = indices(
+        (0, 7), "batch", "positions", "Where in ids each sequence begins; the first at 0"
+    )
+    filler: Array = reals([0.0] * 5, "model", "What stands at padding instead of an embedding")
+    head_weight: Array = reals(head_weight(9, 5), "classes model", "W_o of the token head")
+    head_bias: Array = reals(head_bias(9), "classes", "b_o of the token head")
+    targets: tuple[int, ...] = indices(
+        (1, 2, 0, 3, 4, 5, 6, 2, 4, 0), "positions", "classes", "The class of each of ids"
+    )
+    unscored: tuple[int, ...] = indices(
+        (6, 9), "unscored", "positions", "Positions of ids whose target does not count"
+    )
+    filler_target: tuple[int, ...] = indices(
+        (0,), "filler_target", "classes", "One class, at padding where padding is scored"
+    )
+    regression_weight: Array = reals(
+        [[0.5, -0.25, 0.1, 0.3, -0.2]], "outputs model", "W_r of the regression head"
+    )
+    regression_bias: Array = reals([0.1], "outputs", "b_r of the regression head")
+    regression_targets: Array = reals([[0.5], [-0.5]], "batch outputs", "Its targets")
+    large_logits: Array = reals([1000.0, 0.0, -1000.0], "wide", "Logits too large for exp")
+    mask: str = choice(
+        "padding", ("padding", "causal", "none"), "Sources: real ones, real earlier ones, or all"
+    )
+    loss: str = choice(
+        "token-mean",
+        ("token-mean", "sequence-mean", "padding-included"),
+        "Which loss goes back",
+    )
+
+    @property
+    def batch(self) -> Batch:
+        """The sequences that the offsets cut out of the ids."""
+        ends = (*self.offsets[1:], len(self.ids))
+        return Batch(
+            tuple(self.ids[start:end] for start, end in zip(self.offsets, ends, strict=True))
+        )
+
+
+class Computation(NamedTuple):
+    """The encoded batch, what the heads make of it, and the ways back."""
+
+    encoder: Encoder
+    filler: NamedParameter
+    batch: Batch
+    hidden: Tensor  # (rows, model), all rows of the batch one after the other
+    head: Affine
+    logits: Tensor  # (rows, classes)
+    targets: dict[int, int]  # of the scored rows and of padding, by row
+    losses: dict[int, Tensor]  # of the same rows
+    reductions: dict[str, Tensor]
+    backward: dict[str, BackwardTrace]  # of each reduction
+    regression: Affine
+    pooled: Tensor  # (batch, model)
+    predictions: Tensor  # (batch, outputs)
+    squared_error: Tensor
+    regression_backward: BackwardTrace
+
+
+def compute(fixture: TaskHeadsFixture) -> Computation:
+    """Raises FixtureError for offsets that cut nothing out, and where no target counts."""
+    check(fixture)
+    batch, encoder = fixture.batch, build(fixture)
+    filler = named_parameter("filler", fixture.filler)
+    hidden = encoded(encoder, filler, batch, fixture.mask)
+    head = affine("head", fixture.head_weight, fixture.head_bias)
+    logits = head(hidden)
+    targets = row_targets(fixture)
+    losses = row_losses(logits, targets)
+    reductions = reduced(losses, batch)
+    regression = affine("regression", fixture.regression_weight, fixture.regression_bias)
+    pooled = stack([masked_mean(hidden, batch.rows(s)) for s in range(batch.size)], axis=0)
+    predictions = regression(pooled)
+    squared_error = mean_square(sub(predictions, constant(fixture.regression_targets)))
+    return Computation(
+        encoder,
+        filler,
+        batch,
+        hidden,
+        head,
+        logits,
+        targets,
+        losses,
+        reductions,
+        {name: trace_backward(loss) for name, loss in reductions.items()},
+        regression,
+        pooled,
+        predictions,
+        squared_error,
+        trace_backward(squared_error),
+    )
+
+
+def check(fixture: TaskHeadsFixture) -> None:
+    if not fixture.offsets or fixture.offsets[0] != 0:
+        raise FixtureError("offsets", "a list that begins with 0", quoted([*fixture.offsets[:1]]))
+    for at, (before, after) in enumerate(pairwise(fixture.offsets), start=1):
+        if after <= before:
+            raise FixtureError(f"offsets[{at}]", f"more than {before}", str(after))
+    if len(fixture.filler_target) != 1:
+        raise FixtureError("filler_target", "one class", str(len(fixture.filler_target)))
+    if {*range(len(fixture.ids))} <= {*fixture.unscored}:
+        raise FixtureError("unscored", "a position of ids left to score", "none")
+    batch = fixture.batch
+    widest = max(batch.tokens, len(fixture.head_bias), len(fixture.up_bias), fixture.model_width)
+    largest = batch.size * batch.tokens * widest
+    if largest > MAX_VALUES:
+        raise FixtureError("offsets", f"a result of at most {MAX_VALUES} values", str(largest))
+
+
+def row_targets(fixture: TaskHeadsFixture) -> dict[int, int]:
+    """The targets that count and the filler target at padding, in order of rows."""
+    batch = fixture.batch
+    rows = [row for sequence in range(batch.size) for row in batch.rows(sequence)]
+    targets = dict(zip(rows, fixture.targets, strict=True))
+    scored = {
+        row: target
+        for at, (row, target) in enumerate(targets.items())
+        if at not in fixture.unscored
+    }
+    filled = dict.fromkeys(batch.padded_rows(), fixture.filler_target[0])
+    return dict(sorted((scored | filled).items()))
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes of the batch and of the heads, and the choices."""
+
+    name: Word = field("what these numbers are called")
+    batch: Int = field("sequences")
+    lengths: Ints = field("tokens of each")
+    tokens: Int = field("the longest length, to which all are padded")
+    model_width: Int = field("features of a row")
+    classes: Int = field("classes of the token head")
+    outputs: Int = field("reals that the regression predicts for a sequence")
+    mask: Word = field("padding: real sources; causal: real ones up to the row; none: all")
+    loss: Word = field("the loss that goes back")
+
+
+class Row(Record):
+    """One row of the encoded batch."""
+
+    sequence: Int = field("0-based", aligns=True)
+    position: Int = field("0-based", aligns=True)
+    valid: Flag = field("whether a token stands here, not padding")
+    token_id: Int | None = field("the token, if there is one")
+    token: Word | None = field("its word", omitted=True)
+    hidden: Reals = field("H_enc: the stack's output after its LayerNorm, model-width values")
+
+
+class Target(Record):
+    """One row that is scored, or a padded row, which is scored by mistake."""
+
+    sequence: Int = field("0-based", aligns=True)
+    position: Int = field("0-based", aligns=True)
+    valid: Flag = field("whether a token stands here, not padding")
+    target: Int = field("the class that is wanted; of padding the filler target")
+    logits: Reals = field("hidden W_o^T + b_o, classes values")
+    probabilities: Reals = field("softmax of the logits")
+    cross_entropy: Real = field("-log probability of the target, from the logits, in nats")
+    token_mean: Real = field("d loss / d cross-entropy where the loss is token-mean")
+    sequence_mean: Real = field("the same where it is sequence-mean")
+    padding_included: Real = field("the same where it is padding-included")
+
+
+class Loss(Record):
+    """One way to make a number of the rows' losses."""
+
+    reduction: Word = field(
+        "token-mean: over all scored tokens; sequence-mean: of the sequences' means; "
+        "padding-included: over padded rows too",
+        aligns=True,
+    )
+    rows: Int = field("rows that weigh something")
+    loss: Real = field("in nats")
+
+
+class Pool(Record):
+    """One sequence as one vector."""
+
+    sequence: Int = field("0-based", aligns=True)
+    rows: Int = field("real rows")
+    pooled: Reals = field("the mean of the real rows, model-width values")
+    with_padding: Reals = field("the mean of all rows")
+    prediction: Reals = field("pooled W_r^T + b_r, outputs values")
+    target: Reals = field("what is wanted")
+    prediction_gradient: Reals = field(
+        "dS/d prediction = 2 (prediction - target) / all predictions"
+    )
+    pooled_gradient: Reals = field("dS/d pooled = prediction-gradient W_r")
+
+
+class Regression(Record):
+    """The loss of the regression."""
+
+    squared_error: Real = field("S, the mean of (prediction - target)^2 over batch and outputs")
+
+
+class RowGradient(Record):
+    """What comes back to one row."""
+
+    sequence: Int = field("0-based", aligns=True)
+    position: Int = field("0-based", aligns=True)
+    logits_gradient: Reals = field("dL/d logits = weight of the row * (probabilities - one-hot)")
+    hidden_gradient: Reals = field("dL/d hidden = logits-gradient W_o")
+    pooling_gradient: Reals = field("dS/d hidden: pooled-gradient / rows, 0 at padding")
+
+
+@trace("task-heads", version=1, fixture=TaskHeadsFixture)
+def task_heads_trace(
+    fixture: TaskHeadsFixture,
+) -> Iterator[
+    FixtureRecord
+    | Row
+    | Target
+    | Loss
+    | Pool
+    | Regression
+    | RowGradient
+    | ParameterGradient
+    | Alone
+    | Padding
+    | LargeLogits
+    | Error
+]:
+    run = compute(fixture)
+    found: list[Alone | Padding | LargeLogits | Error] = [
+        *alone(run.encoder, run.batch, run.hidden.value, fixture.mask),
+        *padding_probe(run.encoder, run.filler, run.batch, run.hidden.value, fixture.mask),
+        large_logits(fixture.large_logits),
+        *refusals(run.encoder, run.filler, run.batch, run.logits, fixture.large_logits),
+    ]
+    yield FixtureRecord(
+        name=fixture.name,
+        batch=run.batch.size,
+        lengths=[len(sequence) for sequence in run.batch.sequences],
+        tokens=run.batch.tokens,
+        model_width=fixture.model_width,
+        classes=run.head.output_width,
+        outputs=run.regression.output_width,
+        mask=fixture.mask,
+        loss=fixture.loss,
+    )
+    yield from encoded_rows(fixture, run)
+    yield from target_rows(run)
+    for reduction, loss in run.reductions.items():
+        weights = row_weights(run, reduction).values()
+        rows = sum(weight != 0.0 for weight in weights)
+        yield Loss(reduction=reduction, rows=rows, loss=float(loss.value))
+    yield from pools(fixture, run)
+    yield Regression(squared_error=float(run.squared_error.value))
+    yield from row_gradients(run, run.backward[fixture.loss])
+    backward = run.backward[fixture.loss]
+    yield from parameter_gradients((*run.head.parameters, run.filler), backward.adjoint)
+    yield from parameter_gradients(run.regression.parameters, run.regression_backward.adjoint)
+    yield from found
+
+
+def encoded_rows(fixture: TaskHeadsFixture, run: Computation) -> Iterator[Row]:
+    for row, hidden in enumerate(run.hidden.value):
+        sequence, position = run.batch.place(row)
+        tokens = run.batch.sequences[sequence]
+        token = tokens[position] if position < len(tokens) else None
+        yield Row(
+            sequence=sequence,
+            position=position,
+            valid=token is not None,
+            token_id=token,
+            token=None if token is None else fixture.token_word(token),
+            hidden=hidden,
+        )
+
+
+def row_weights(run: Computation, reduction: str) -> dict[int, float]:
+    """d loss / d cross-entropy of every row that has one; 0 of a row that the loss leaves out."""
+    backward = run.backward[reduction]
+    return {
+        row: float(backward.adjoint(loss)) if loss in backward.nodes else 0.0
+        for row, loss in run.losses.items()
+    }
+
+
+def target_rows(run: Computation) -> Iterator[Target]:
+    probabilities = softmax(run.logits).value
+    weights = {reduction: row_weights(run, reduction) for reduction in run.reductions}
+    for row, target in run.targets.items():
+        sequence, position = run.batch.place(row)
+        yield Target(
+            sequence=sequence,
+            position=position,
+            valid=position < len(run.batch.sequences[sequence]),
+            target=target,
+            logits=run.logits.value[row],
+            probabilities=probabilities[row],
+            cross_entropy=float(run.losses[row].value),
+            token_mean=weights["token-mean"][row],
+            sequence_mean=weights["sequence-mean"][row],
+            padding_included=weights["padding-included"][row],
+        )
+
+
+def pools(fixture: TaskHeadsFixture, run: Computation) -> Iterator[Pool]:
+    tokens = run.batch.tokens
+    for sequence, pooled in enumerate(run.pooled.value):
+        all_rows = range(sequence * tokens, (sequence + 1) * tokens)
+        yield Pool(
+            sequence=sequence,
+            rows=len(run.batch.rows(sequence)),
+            pooled=pooled,
+            with_padding=masked_mean(run.hidden, all_rows).value,
+            prediction=run.predictions.value[sequence],
+            target=fixture.regression_targets[sequence],
+            prediction_gradient=run.regression_backward.adjoint(run.predictions)[sequence],
+            pooled_gradient=run.regression_backward.adjoint(run.pooled)[sequence],
+        )
+
+
+def row_gradients(run: Computation, backward: BackwardTrace) -> Iterator[RowGradient]:
+    for row, pooling in enumerate(run.regression_backward.adjoint(run.hidden)):
+        sequence, position = run.batch.place(row)
+        yield RowGradient(
+            sequence=sequence,
+            position=position,
+            logits_gradient=backward.adjoint(run.logits)[row],
+            hidden_gradient=backward.adjoint(run.hidden)[row],
+            pooling_gradient=pooling,
+        )
