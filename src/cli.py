@@ -59,8 +59,8 @@ class Commands(click.Group):
             )
 
 
-def trace_options() -> list[click.Parameter]:
-    """What every trace can be asked for. Made when one is: Click takes its time over options."""
+def original_options() -> list[click.Parameter]:
+    """What a trace can be asked for whose numbers an original demo prints too."""
     return [
         click.Option(["--report"], is_flag=True, help="The learner report instead of the trace."),
         click.Option(
@@ -70,6 +70,12 @@ def trace_options() -> list[click.Parameter]:
             show_default=True,
             help="rust prints the bytes of the original Rust demo.",
         ),
+    ]
+
+
+def trace_options() -> list[click.Parameter]:
+    """What every trace can be asked for. Made when one is: Click takes its time over options."""
+    return [
         click.Option(
             ["--format", "form"],
             type=click.Choice(["text", "jsonl"]),
@@ -126,7 +132,12 @@ class TraceCommand(click.Command):
     def __init__(self, entry: Entry) -> None:
         super().__init__(
             entry.command,
-            params=[*trace_options(), *choice_options(entry), *training_options(entry)],
+            params=[
+                *(original_options() if "rust" in entry.forms() else ()),
+                *trace_options(),
+                *choice_options(entry),
+                *training_options(entry),
+            ],
             callback=lambda **options: run_trace(entry, **options),
             short_help=entry.summary,
             context_settings={"help_option_names": ["-h", "--help"]},
@@ -159,12 +170,12 @@ def cli(ctx: click.Context) -> None:
 def run_trace(
     entry: Entry,
     *,
-    report: bool,
-    style: str,
     form: str,
     fixture: str | None,
     show_fixture: bool,
     output: str | None,
+    report: bool = False,
+    style: str = "canonical",
     **others: Any,
 ) -> None:
     """Print a trace in the form that the options ask for."""
@@ -180,8 +191,6 @@ def run_trace(
     ]
     if len(chosen) > 1:
         raise click.UsageError(f"expected one kind of output, found {' and '.join(chosen)}")
-    if {"--report", "--style rust"} & {*chosen} and "report" not in entry.forms():
-        raise click.UsageError(f"{entry.command} has no original demo, so no {chosen[0]}")
 
     training = None
     if entry.trains():
