@@ -34,6 +34,14 @@ def test_prints_the_accepted_bytes(command: str, form: str, snapshot: SnapshotAs
     assert produced(ENTRIES[command], form) == golden(name=ENTRIES[command].golden)
 
 
+@pytest.mark.parametrize("name", sorted(recorded()))
+def test_a_recorded_training_is_the_accepted_one(name: str, snapshot: SnapshotAssertion) -> None:
+    data = (GOLDEN / name).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == accepted_digests()[name]
+    kept = snapshot.use_extension(TraceFile)  # asked for here, so that no update prunes it
+    assert data == kept(name=name.removesuffix(".trace"))
+
+
 @pytest.mark.parametrize(("command", "form"), PRINTED)
 def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
     assert produced(ENTRIES[command], form) == produced(ENTRIES[command], form)
