@@ -117,8 +117,10 @@ def read_only() -> Way:
     for path in [target, *target.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     python = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable)
-    if subprocess.run([*python, "-c", ""], capture_output=True, check=False).returncode:
-        raise NotHere("another user cannot start this Python")
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    started = [*python, "-c", "import click, numpy, llm_trace"]
+    if subprocess.run(started, capture_output=True, env=environment, check=False).returncode:
+        raise NotHere("another user cannot read this folder or this Python's packages")
     return Way(python, {"PYTHONPATH": str(target)})
 
 
