@@ -7,6 +7,7 @@ Names and first lines are read from the files, so that listing traces imports no
 
 import os.path
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,8 +33,7 @@ class Entry(NamedTuple):
         """The module's docstring below its first line, read from the file as -OO drops it."""
         import ast
 
-        with open(_path(self.command), encoding="utf-8") as file:
-            docstring = ast.get_docstring(ast.parse(file.read())) or ""
+        docstring = ast.get_docstring(ast.parse(_source(self.command))) or ""
         return docstring.partition("\n")[2].strip()
 
     def forms(self) -> tuple[str, ...]:
@@ -68,13 +68,11 @@ class Entry(NamedTuple):
 
     def has_choices(self) -> bool:
         """Whether the trace's fixture declares choices, for which the command has options."""
-        with open(_path(self.command), encoding="utf-8") as file:
-            return " choice(" in file.read()
+        return " choice(" in _source(self.command)
 
     def trains(self) -> bool:
         """Whether the trace has a training, for which the command has options."""
-        with open(_path(self.command), encoding="utf-8") as file:
-            return " training=" in file.read()
+        return " training=" in _source(self.command)
 
     def load(self) -> "Trace[Any]":
         """The trace itself. Imports what it computes with."""
@@ -108,6 +106,13 @@ def find(command: str) -> Entry | None:
 
 def _module(command: str) -> str:
     return command.replace("-", "_")
+
+
+@cache
+def _source(command: str) -> str:
+    """The module's text, of which a start asks several questions."""
+    with open(_path(command), encoding="utf-8") as file:
+        return file.read()
 
 
 def _path(command: str) -> str:
