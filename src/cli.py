@@ -1,6 +1,7 @@
-"""The `llm-trace` command: the only module that knows Click. It parses, delegates and prints.
+"""The `llm-trace` command: traces and tools by name, and how a run ends.
 
-Whatever computes is imported by the command that asks for it, so that help and lists need no numpy.
+It parses, delegates and prints. Whatever computes is imported by the command that asks for it, so
+that help and lists need no numpy.
 """
 
 from __future__ import annotations
@@ -11,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import commands
 from .errors import LlmTraceError
-from .report.stdout import OutputError, printable, write_stdout
+from .output import emit
+from .report.stdout import OutputError, printable
 from .traces import Entry, entries, find
 
 if TYPE_CHECKING:
     from .training import Training
 
-PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
-
 
 class Commands(click.Group):
-    """Every trace is a command, found in the folder of traces; tools are declared below."""
+    """Traces and tools are found in their folders; only the one that is asked for is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Traces, then tools."""
-        return [*entries(), *sorted(self.commands)]
+        return [*entries(), *commands.names()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """A tool, or the command of a trace."""
         entry = find(name)
-        return TraceCommand(entry) if entry else super().get_command(ctx, name)
+        return TraceCommand(entry) if entry else commands.load(name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -51,12 +52,7 @@ class Commands(click.Group):
         with formatter.section("Traces"):
             formatter.write_dl([(entry.command, entry.summary) for entry in entries().values()])
         with formatter.section("Tools"):
-            formatter.write_dl(
-                [
-                    (name, tool.get_short_help_str(limit=80))
-                    for name, tool in sorted(self.commands.items())
-                ]
-            )
+            formatter.write_dl([(name, commands.summary(name)) for name in commands.names()])
 
 
 def original_options() -> list[click.Parameter]:
@@ -237,61 +233,6 @@ def trace_text(
 
 
 FORMS = {"--report": "report", "--style rust": "rust", "--format jsonl": "jsonl"}
-
-
-@cli.command("list", help="List every trace: name, chapter, and what it shows.")
-def list_traces() -> None:
-    """Print one line a trace."""
-    listed = entries().values()
-    command = max(len(entry.command) for entry in listed)
-    source = max(len(entry.source) for entry in listed)
-    emit(
-        f"{entry.command:{command}}  {entry.source:{source}}  {entry.summary}\n" for entry in listed
-    )
-
-
-@cli.command("explain", help="Say what each record and field of a trace means.")
-@click.argument("trace", metavar="TRACE", shell_complete=lambda ctx, param, typed: [*entries()])
-@click.pass_context
-def explain(ctx: click.Context, trace: str) -> None:
-    """Print the declarations of one trace's records."""
-    entry = find(trace)
-    if entry is None:
-        ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
-
-    from .report.explain import explained
-
-    emit(explained(entry.load(), entry.title, entry.description(), click.HelpFormatter().width))
-
-
-@cli.command("selfcheck", help="Prove that this machine prints the bytes of every other.")
-def selfcheck() -> None:
-    """Print a digest of everything, the environment and the verdict; status 1 if it differs."""
-    from . import selfcheck as check
-
-    found = [*check.findings()]
-    different = [finding.name for finding in found if not finding.same]
-    verdict = f"different: {' '.join(different)}" if different else "the same as everywhere"
-    width = max(len(finding.name) for finding in found)
-    lines = [f"{finding.name:{width}}  {finding.digest}" for finding in found]
-    lines += [f"environment  {check.environment()}"]
-    lines += [f"digest       {check.overall(found)}", f"verdict      {verdict}"]
-    emit(f"{line}\n" for line in lines)
-    if different:
-        raise click.exceptions.Exit(1)
-
-
-def emit(pieces: Iterable[str], output: str | None = None) -> None:
-    """Write to the file `output`, or to standard output. A reader may leave early."""
-    if output is None or output == "-":
-        try:
-            write_stdout(pieces)
-        except BrokenPipeError:
-            raise click.exceptions.Exit(PIPE_CLOSED) from None
-    else:
-        from .report.files import write_file
-
-        write_file(output, pieces)
 
 
 def main() -> None:

@@ -4,12 +4,22 @@ The class name is the kind, attribute names are the keys, annotations are the va
 `field` says what a value means. Text, JSON and explanations read nothing else.
 """
 
-import re
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, dataclass_transform, get_args
+from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
+
+from .stdout import shown
 from .style import Style
 from .values import ABSENT, ValueType
+
+if TYPE_CHECKING:
+    from .lines import Part
+
+
+Formula = tuple[tuple[str, str], ...]
+"""Conditions, of which the first that holds counts, each with its expression."""
 
 
 class Field(NamedTuple):
@@ -22,20 +32,43 @@ class Field(NamedTuple):
     meaning: str
     aligns: bool  # tells records of one kind apart
     omitted: bool  # left out of the line, key and all, where it is None
+    shape: str | None  # the extents of its values, as attributes with spaces between them
+    formula: Formula  # how it is worked out from others
+    gradient_of: str | None  # what it is the derivative with respect to
 
 
 class _Declared(NamedTuple):
     meaning: str
     aligns: bool
     omitted: bool
+    shape: str | None
+    formula: Formula
+    gradient_of: str | None
 
 
-def field(meaning: str, *, aligns: bool = False, omitted: bool = False) -> Any:
-    """Declare a field: what it holds, with shape and formula.
+def field(
+    meaning: str,
+    *,
+    aligns: bool = False,
+    omitted: bool = False,
+    shape: str | None = None,
+    formula: str | Mapping[str, str] = "",
+    gradient_of: str | None = None,
+) -> Any:
+    """Declare a field: what it holds.
 
     `aligns` marks what tells apart the records of one kind; `omitted` leaves out an absent value.
+    `shape` names the extents of a list of values by attributes of this record or of the trace's
+    first one, or as whole numbers: `"tokens width"`; an attribute that is a shape stands for all of
+    its extents, `"scalar"` for none.
+
+    `formula` says how the value is worked out from others, as an expression that can be evaluated
+    (see `tools.formulas`), or one for each of several conditions: `{"time == 0": …, "": …}`.
+    `gradient_of` is an expression for what a gradient is taken with respect to.
     """
-    return _Declared(meaning, aligns, omitted)
+    formulas = {"": formula} if isinstance(formula, str) else formula
+    pairs = tuple((condition, text) for condition, text in formulas.items() if text)
+    return _Declared(meaning, aligns, omitted, shape, pairs, gradient_of)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
@@ -63,6 +96,16 @@ class Record:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned")
 
+    @classmethod
+    def read(cls, parts: Iterable[Part]) -> Self:
+        """The record that canonical text stands for. Raises FieldError."""
+        found = {part.key: part for part in parts}
+        values = {field.attribute: _read(field, found.pop(field.key, None)) for field in cls.fields}
+        for part in found.values():
+            known = ", ".join(field.key for field in cls.fields)
+            raise FieldError(part, f"one of the fields {known}", part.key)
+        return cls(**values)
+
     def text(self, style: Style) -> Iterator[str]:
         """The line without its end, in pieces."""
         yield style.spelled(self.kind)
@@ -83,6 +126,27 @@ class Record:
             value = getattr(self, declared.attribute)
             if not (declared.omitted and value is None):
                 yield declared, value
+
+
+class FieldError(Exception):
+    """A field that a record class does not have, or cannot read, or misses where `part` is None."""
+
+    def __init__(self, part: Part | None, expected: str, found: str) -> None:
+        super().__init__(f"expected {expected}, found {found}")
+        self.part, self.expected, self.found = part, expected, found
+
+
+def _read(declared: Field, part: Part | None) -> Any:
+    if part is None:
+        if declared.omitted:
+            return None
+        raise FieldError(None, f"the field {declared.key}", "none of that name")
+    if declared.optional and not declared.omitted and part.text == ABSENT:
+        return None
+    try:
+        return declared.type.read(part.text)
+    except ValueError as error:
+        raise FieldError(part, f"{declared.key} as {error}", shown(part.text)) from None
 
 
 def _field(name: str, annotation: Any, declared: _Declared) -> Field:

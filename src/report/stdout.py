@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ..errors import LlmTraceError
 
 _BLOCK = 1 << 16
-
+_SHOWN = 40
 
 _FOUND = {
     errno.EISDIR: "a folder",
@@ -32,6 +32,11 @@ class OutputError(LlmTraceError):
 def printable(text: str) -> str:
     """A name as it is, or escaped where it would break the line."""
     return text if text.isprintable() and text else ascii(text)
+
+
+def shown(text: str) -> str:
+    """A text in an error: quoted, and only its beginning if it is long."""
+    return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...") if text else "nothing"
 
 
 def write_stdout(pieces: Iterable[str]) -> None:

@@ -104,6 +104,17 @@ def find(command: str) -> Entry | None:
     return Entry(command, source, summary)
 
 
+def named(name: str) -> Entry | None:
+    """The trace that prints as `name`, such as `swiglu-feed-forward-v1`, whatever its version."""
+    stem, _, version = name.rpartition("-v")
+    if not version.isdigit():
+        return None
+    declared = f'@trace("{stem}", '
+    return next(
+        (entry for command, entry in entries().items() if declared in _source(command)), None
+    )
+
+
 def _module(command: str) -> str:
     return command.replace("-", "_")
 

@@ -1,0 +1,15 @@
+"""List every trace: name, chapter, and what it shows."""
+
+import click
+
+from ..output import emit
+from ..traces import entries
+
+
+@click.command("list", help=__doc__)
+def command() -> None:
+    """Print one line a trace."""
+    listed = entries().values()
+    name = max(len(entry.command) for entry in listed)
+    source = max(len(entry.source) for entry in listed)
+    emit(f"{entry.command:{name}}  {entry.source:{source}}  {entry.summary}\n" for entry in listed)

@@ -1,0 +1,22 @@
+"""Where the output of every command goes. Imports nothing heavy."""
+
+from collections.abc import Iterable
+
+import click
+
+from .report.stdout import write_stdout
+
+PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
+
+
+def emit(pieces: Iterable[str], output: str | None = None) -> None:
+    """Write to the file `output`, or to standard output. A reader may leave early."""
+    if output is None or output == "-":
+        try:
+            write_stdout(pieces)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(PIPE_CLOSED) from None
+    else:
+        from .report.files import write_file
+
+        write_file(output, pieces)

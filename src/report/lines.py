@@ -1,0 +1,160 @@
+"""The grammar of a trace's lines, of ours and of other programs.
+
+A line is a kind and fields, with one mark between them: a space or a bar, told by what follows the
+kind. A field is `key=value` or a word alone; a value that begins with a double quote is a JSON
+string, and only such a value may hold the mark. What a value means is not asked here: see `forms`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from ..errors import LlmTraceError
+from .stdout import printable, shown
+
+MAX_LINE = 1 << 27  # bytes; a record of 4 million values at twelve digits takes half of it
+_WORD = r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*"
+_KIND = re.compile(_WORD)
+_KEY = re.compile(rf"{_WORD}=")
+_QUOTED = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class InputError(LlmTraceError):
+    """A file that cannot be read."""
+
+    def __init__(self, file: str, error: OSError) -> None:
+        found = (error.strerror or str(error)).lower()
+        super().__init__(f"{printable(file)}: expected a readable file, found {found}")
+
+
+class TraceError(LlmTraceError):
+    """A place in a trace that is not what it should be: `FILE:LINE:COLUMN: expected …, found …`."""
+
+    def __init__(self, file: str, line: int, column: int, expected: str, found: str) -> None:
+        super().__init__(f"{printable(file)}:{line}:{column}: expected {expected}, found {found}")
+        self.file, self.line, self.column = file, line, column
+        self.expected, self.found = expected, found
+
+
+class Part(NamedTuple):
+    """One field as it stands in a line; a word alone has its 1-based place among them as key."""
+
+    key: str
+    text: str
+    column: int  # 1-based, of the value's first character
+
+
+class Line(NamedTuple):
+    """One line: a record, a title, or the begin or end of a trace."""
+
+    number: int  # 1-based
+    kind: str
+    parts: tuple[Part, ...]
+    separator: str  # a space or a bar, "" where there are no fields
+
+    def value(self, key: str) -> str | None:
+        """The text of the field called `key`, if there is one."""
+        return next((part.text for part in self.parts if part.key == key), None)
+
+    def frame(self) -> tuple[str, str] | None:
+        """`("begin", name)` or `("end", name)` where the line is a trace's first or last."""
+        if self.kind == "TRACE" and [part.key for part in self.parts] == ["1", "2"]:
+            name, event = (part.text for part in self.parts)
+            if event in ("BEGIN", "END"):
+                return event.lower(), name
+        return None
+
+
+class TraceLines:
+    """The text lines of a file or pipe, one at a time, without their ends.
+
+    Raises InputError, and TraceError where a line is not UTF-8, has a control character, is too
+    long, or ends otherwise than the first one.
+    """
+
+    def __init__(self, file: str, stream: IO[bytes]) -> None:
+        self.file = file
+        self.newline: str | None = None  # the lines' end, known after the first of them
+        self.complete = True  # whether the last line had an end
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        while raw := self._read():
+            number += 1
+            if len(raw) > MAX_LINE:
+                raise self.error(number, MAX_LINE, f"lines of at most {MAX_LINE} bytes", "more")
+            yield self._decoded(raw, number)
+
+    def _read(self) -> bytes:
+        try:
+            return self._stream.readline(MAX_LINE + 1)
+        except OSError as error:
+            raise InputError(self.file, error) from error
+
+    def error(self, number: int, column: int, expected: str, found: str) -> TraceError:
+        """What is wrong at a place in this file."""
+        return TraceError(self.file, number, column, expected, found)
+
+    def _decoded(self, raw: bytes, number: int) -> str:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            column = len(raw[: error.start].decode()) + 1
+            raise self.error(number, column, "UTF-8", f"byte 0x{raw[error.start]:02x}") from None
+        ending = "\r\n" if text.endswith("\r\n") else text[-1:] if text.endswith("\n") else ""
+        text = text[: len(text) - len(ending)]
+        if not ending:
+            self.complete = False
+        elif ending != (self.newline or ending):
+            marks = {"\n": "LF", "\r\n": "CRLF"}
+            expected = f"{marks[self.newline or '']} as above"
+            raise self.error(number, len(text) + 1, expected, marks[ending])
+        else:
+            self.newline = ending
+        if control := _CONTROL.search(text):
+            raise self.error(number, control.start() + 1, "printable text", ascii(control[0]))
+        return text
+
+
+def parse_line(text: str, number: int, file: str) -> Line:
+    """The kind and fields of a line. Raises TraceError."""
+    matched = _KIND.match(text)
+    if not matched:
+        raise TraceError(file, number, 1, "a kind such as FIXTURE", shown(text))
+    kind, start = matched[0], matched.end()
+    if start == len(text):
+        return Line(number, kind, (), "")
+    separator = text[start]
+    if separator not in " |":
+        expected = "a space or a bar after the kind"
+        raise TraceError(file, number, start + 1, expected, shown(text[start:]))
+    parts: dict[str, Part] = {}
+    while start < len(text):
+        part, start = _part(text, start + 1, separator, len(parts) + 1, number, file)
+        if part.key in parts:
+            found = f"{part.key} a second time"
+            raise TraceError(file, number, part.column, "each key once", found)
+        parts[part.key] = part
+    return Line(number, kind, (*parts.values(),), separator)
+
+
+def _part(
+    text: str, start: int, separator: str, place: int, number: int, file: str
+) -> tuple[Part, int]:
+    """The field that begins at `start`, and where it ends."""
+    key = _KEY.match(text, start)
+    value = key.end() if key else start
+    if text.startswith('"', value):
+        quoted = _QUOTED.match(text, value)
+        end = quoted.end() if quoted else -1
+        if not quoted or (end < len(text) and text[end] != separator):
+            expected = "a JSON string and then the next field"
+            raise TraceError(file, number, value + 1, expected, shown(text[value:]))
+    else:
+        end = text.find(separator, value)
+        end = len(text) if end < 0 else end
+    if not key and not _KIND.fullmatch(text, value, end):
+        raise TraceError(file, number, value + 1, "key=value", shown(text[value:end]))
+    return Part(key[0][:-1] if key else str(place), text[value:end], value + 1), end
