@@ -34,7 +34,8 @@ class Field(NamedTuple):
     omitted: bool  # left out of the line, key and all, where it is None
     shape: str | None  # the extents of its values, as attributes with spaces between them
     formula: Formula  # how it is worked out from others
-    gradient_of: str | None  # what it is the derivative with respect to
+    gradient_of: Formula  # what it is the derivative with respect to
+    loss: str | None  # of what it is the derivative, where that is not the trace's loss
 
 
 class _Declared(NamedTuple):
@@ -43,7 +44,8 @@ class _Declared(NamedTuple):
     omitted: bool
     shape: str | None
     formula: Formula
-    gradient_of: str | None
+    gradient_of: Formula
+    loss: str | None
 
 
 def field(
@@ -53,7 +55,8 @@ def field(
     omitted: bool = False,
     shape: str | None = None,
     formula: str | Mapping[str, str] = "",
-    gradient_of: str | None = None,
+    gradient_of: str | Mapping[str, str] = "",
+    loss: str | None = None,
 ) -> Any:
     """Declare a field: what it holds.
 
@@ -64,11 +67,16 @@ def field(
 
     `formula` says how the value is worked out from others, as an expression that can be evaluated
     (see `tools.formulas`), or one for each of several conditions: `{"time == 0": …, "": …}`.
-    `gradient_of` is an expression for what a gradient is taken with respect to.
+    `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
+    what it is the gradient of, where that is not the trace's own loss.
     """
+    formulas, gradients = _conditional(formula), _conditional(gradient_of)
+    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss)
+
+
+def _conditional(formula: str | Mapping[str, str]) -> Formula:
     formulas = {"": formula} if isinstance(formula, str) else formula
-    pairs = tuple((condition, text) for condition, text in formulas.items() if text)
-    return _Declared(meaning, aligns, omitted, shape, pairs, gradient_of)
+    return tuple((condition, text) for condition, text in formulas.items() if text)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))

@@ -26,8 +26,10 @@ class Trace(Generic[F]):
         rust: Style,
         declared: Callable[..., Iterator[Record]],
         training: Callable[..., Any] | None = None,
+        loss: str | None = None,
     ) -> None:
         self.name = name
+        self.loss = loss
         self.fixture = fixture
         self.rust = rust
         self.training = training
@@ -84,14 +86,16 @@ def trace(
     fixture: type[F],
     rust: Style = CANONICAL,
     training: Callable[..., Any] | None = None,
+    loss: str | None = None,
 ) -> Callable[[Callable[..., Iterator[Any]]], Trace[F]]:
     """Turn a generator of records into the module's trace.
 
     The generator computes everything before its first yield, so that a refused computation prints
     nothing. `version` rises when a record or a field is added, removed, renamed or reordered,
-    never for a value. `rust` is the style of the original demo's trace.
+    never for a value. `rust` is the style of the original demo's trace. `loss` is an
+    expression (see `records.field`) for the scalar whose gradients the trace prints.
     """
-    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records, training)
+    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records, training, loss)
 
 
 T = TypeVar("T")

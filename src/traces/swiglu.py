@@ -88,23 +88,56 @@ class PositionForward(Record):
     """One position on its way through both branches."""
 
     position: Int = field("0-based, row-major over the leading axes", aligns=True)
-    input: Reals = field("x, model-width values")
-    gate_pre: Reals = field("x W_gate, hidden-width values")
-    gate_silu: Reals = field("gate-pre * sigmoid(gate-pre)")
-    up: Reals = field("x W_up, hidden-width values")
-    gated: Reals = field("gate-silu * up")
-    output: Reals = field("gated W_down, output-width values")
+    input: Reals = field(
+        "x", shape="model_width", formula="reshape(fixture.input, -1, model_width)[position]"
+    )
+    gate_pre: Reals = field(
+        "x through the gate branch", shape="hidden_width", formula="input @ fixture.gate_weight"
+    )
+    gate_silu: Reals = field("the gate", shape="hidden_width", formula="silu(gate_pre)")
+    up: Reals = field(
+        "x through the other branch", shape="hidden_width", formula="input @ fixture.up_weight"
+    )
+    gated: Reals = field("that branch, gated", shape="hidden_width", formula="gate_silu * up")
+    output: Reals = field(
+        "the block's result", shape="output_width", formula="gated @ fixture.down_weight"
+    )
 
 
 class PositionBackward(Record):
     """The same position on the way back."""
 
     position: Int = field("0-based, row-major over the leading axes", aligns=True)
-    upstream: Reals = field("dL/d output")
-    gated_gradient: Reals = field("dL/d gated = upstream W_down^T")
-    gate_gradient: Reals = field("dL/d gate-pre = gated-gradient * up * silu'(gate-pre)")
-    up_gradient: Reals = field("dL/d up = gated-gradient * gate-silu")
-    input_gradient: Reals = field("dL/dx = up-gradient W_up^T + gate-gradient W_gate^T")
+    upstream: Reals = field(
+        "dL/d output",
+        shape="output_width",
+        formula="reshape(fixture.upstream, -1, output_width)[position]",
+        gradient_of="PositionForward.output",
+    )
+    gated_gradient: Reals = field(
+        "dL/d gated",
+        shape="hidden_width",
+        formula="upstream @ fixture.down_weight.T",
+        gradient_of="PositionForward.gated",
+    )
+    gate_gradient: Reals = field(
+        "dL/d gate-pre",
+        shape="hidden_width",
+        formula="gated_gradient * PositionForward.up * silu_slope(PositionForward.gate_pre)",
+        gradient_of="PositionForward.gate_pre",
+    )
+    up_gradient: Reals = field(
+        "dL/d up",
+        shape="hidden_width",
+        formula="gated_gradient * PositionForward.gate_silu",
+        gradient_of="PositionForward.up",
+    )
+    input_gradient: Reals = field(
+        "dL/dx",
+        shape="model_width",
+        formula="up_gradient @ fixture.up_weight.T + gate_gradient @ fixture.gate_weight.T",
+        gradient_of="PositionForward.input",
+    )
 
 
 class ParameterGradient(Record):
@@ -112,7 +145,26 @@ class ParameterGradient(Record):
 
     name: Word = field("the parameter's dotted name", aligns=True)
     shape: Shape = field("inputs x outputs")
-    values: Reals = field("dL/dW, row-major")
+    values: Reals = field(
+        "dL/dW, row-major",
+        shape="shape",
+        formula={
+            "name.endswith('.gate.weight')": (
+                "PositionForward.input.T @ PositionBackward.gate_gradient"
+            ),
+            "name.endswith('.up.weight')": (
+                "PositionForward.input.T @ PositionBackward.up_gradient"
+            ),
+            "name.endswith('.down.weight')": (
+                "PositionForward.gated.T @ PositionBackward.upstream"
+            ),
+        },
+        gradient_of={
+            "name.endswith('.gate.weight')": "fixture.gate_weight",
+            "name.endswith('.up.weight')": "fixture.up_weight",
+            "name.endswith('.down.weight')": "fixture.down_weight",
+        },
+    )
 
 
 class Independence(Record):
@@ -126,7 +178,12 @@ class Independence(Record):
     unchanged: Flag = field("whether before and after are equal")
 
 
-@trace("swiglu-feed-forward", version=1, fixture=SwiGLUFixture)
+@trace(
+    "swiglu-feed-forward",
+    version=1,
+    fixture=SwiGLUFixture,
+    loss="dot(fixture.upstream, PositionForward.output)",
+)
 def swiglu_trace(
     fixture: SwiGLUFixture,
 ) -> Iterator[

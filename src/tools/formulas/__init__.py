@@ -1,0 +1,1 @@
+"""The formulas that fields declare, evaluated on the numbers of a trace."""

@@ -1,0 +1,102 @@
+"""Declared formulas against the numbers that the traces print."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llm_trace.report.lines import parse_line
+from llm_trace.report.records import Field
+from llm_trace.tools.formulas.document import Document, Entry
+from llm_trace.tools.formulas.evaluation import Derivation, formula_of, gradient_of, worked
+from llm_trace.tools.formulas.gradients import numerical_gradient
+from llm_trace.traces import entries
+
+ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains()}
+GRADIENTS = 6  # at most so many numbers of a field are moved
+
+
+def variants(command: str) -> list[dict[str, str]]:
+    """Every choice that the fixture leaves, one after the other."""
+    specs = ENTRIES[command].load().fixture.specs
+    choices = [
+        [{name: word} for word in spec.choices] for name, spec in specs.items() if spec.choices
+    ]
+    return [{}, *(choice for choice in itertools.chain(*choices))]
+
+
+CASES = [(command, choice) for command in ENTRIES for choice in variants(command)]
+
+
+def document(command: str, choice: dict[str, str]) -> Document:
+    trace = ENTRIES[command].load()
+    fixture = trace.fixture(**choice)
+    text = "".join(trace.text(fixture)).splitlines()
+    lines = (parse_line(line, number, "trace") for number, line in enumerate(text, 1))
+    return Document(lines, trace.schema, fixture)
+
+
+def fields(trace: Document) -> Iterator[tuple[Entry, Field]]:
+    for entry in trace.entries:
+        for declared in entry.record.fields:
+            yield entry, declared
+
+
+def place(entry: Entry, declared: Field) -> str:
+    return f"line {entry.line.number}: {entry.record.kind}.{declared.key}"
+
+
+def printed(entry: Entry, declared: Field) -> list[str]:
+    text = entry.text(declared)
+    return [] if text == "none" else re.split(r"[,*|]", text)
+
+
+@pytest.mark.parametrize(("command", "choice"), CASES, ids=str)
+def test_formulas_give_what_is_printed(command: str, choice: dict[str, str]) -> None:
+    trace = document(command, choice)
+    derivation = Derivation(trace)
+    for entry, declared in fields(trace):
+        if formula_of(trace, entry, declared) is None:
+            continue
+        texts = printed(entry, declared)
+        if not texts:
+            continue
+        exact = np.asarray(derivation.field(entry, declared), np.float64).reshape(-1)
+        nearly = [term.value for term in worked(trace, entry, declared)]
+        for text, value, term in zip(texts, exact.tolist(), nearly, strict=True):
+            assert equal(float(text), value, 1.01e-12), (place(entry, declared), text, value)
+            assert equal(float(text), term, 1e-8), (place(entry, declared), text, term)
+
+
+def equal(expected: float, found: float, tolerance: float) -> bool:
+    if not np.isfinite(expected):
+        return str(expected) == str(found)
+    return abs(expected - found) <= tolerance * max(1.0, abs(expected))
+
+
+@pytest.mark.parametrize(("command", "choice"), CASES, ids=str)
+def test_shapes_hold_the_values(command: str, choice: dict[str, str]) -> None:
+    trace = document(command, choice)
+    for entry, declared in fields(trace):
+        if declared.shape is not None and getattr(entry.record, declared.attribute) is not None:
+            value: Any = getattr(entry.record, declared.attribute)
+            assert trace.count(entry, declared) == np.size(value), place(entry, declared)
+
+
+@pytest.mark.parametrize(("command", "choice"), CASES, ids=str)
+def test_gradients_are_central_differences(command: str, choice: dict[str, str]) -> None:
+    loss = ENTRIES[command].load().loss
+    trace = document(command, choice)
+    for entry, declared in fields(trace):
+        if gradient_of(trace, entry, declared) is None:
+            continue
+        texts = printed(entry, declared)
+        for index in range(0, len(texts), max(1, len(texts) // GRADIENTS)):
+            slope = numerical_gradient(
+                trace, entry, declared, index, declared.loss or loss or ""
+            ).slope
+            expected = float(texts[index])
+            assert equal(expected, slope, 1e-6), (place(entry, declared), index, expected, slope)
