@@ -5,6 +5,7 @@ kind. A field is `key=value` or a word alone; a value that begins with a double 
 string, and only such a value may hold the mark. What a value means is not asked here: see `forms`.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from typing import IO, NamedTuple
@@ -12,12 +13,14 @@ from typing import IO, NamedTuple
 from ..errors import LlmTraceError
 from .stdout import printable, shown
 
-MAX_LINE = 1 << 27  # bytes; a record of 4 million values at twelve digits takes half of it
-_WORD = r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*"
-_KIND = re.compile(_WORD)
+MAX_LINE = 100_000_000  # bytes; a record of 4 million values at twelve digits takes two thirds
+MAX_FIELDS = 10_000  # of a line
+_WORD = r"[A-Za-z][A-Za-z0-9]*+(?:[-_.][A-Za-z0-9]++)*+"
+KIND = re.compile(_WORD)
 _KEY = re.compile(rf"{_WORD}=")
 _QUOTED = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What no line of a text may hold."""
 
 
 class InputError(LlmTraceError):
@@ -59,7 +62,8 @@ class Line(NamedTuple):
 
     def frame(self) -> tuple[str, str] | None:
         """`("begin", name)` or `("end", name)` where the line is a trace's first or last."""
-        if self.kind == "TRACE" and [part.key for part in self.parts] == ["1", "2"]:
+        keys = [part.key for part in self.parts]
+        if self.kind == "TRACE" and self.separator == " " and keys == ["1", "2"]:
             name, event = (part.text for part in self.parts)
             if event in ("BEGIN", "END"):
                 return event.lower(), name
@@ -70,26 +74,43 @@ class TraceLines:
     """The text lines of a file or pipe, one at a time, without their ends.
 
     Raises InputError, and TraceError where a line is not UTF-8, has a control character, is too
-    long, or ends otherwise than the first one.
+    long, or ends otherwise than the first one. After such a line the next one can be asked for;
+    nothing comes after one that is too long.
     """
 
     def __init__(self, file: str, stream: IO[bytes]) -> None:
         self.file = file
+        self.number = 0  # of the last line, 1-based
+        self.limit = MAX_LINE  # bytes of a line
+        self.controlled = True  # whether control characters are refused
         self.newline: str | None = None  # the lines' end, known after the first of them
         self.complete = True  # whether the last line had an end
         self._stream = stream
+        self._held = b""  # a line that was looked at before it was asked for
 
     def __iter__(self) -> Iterator[str]:
-        number = 0
-        while raw := self._read():
-            number += 1
-            if len(raw) > MAX_LINE:
-                raise self.error(number, MAX_LINE, f"lines of at most {MAX_LINE} bytes", "more")
-            yield self._decoded(raw, number)
+        return self
+
+    def __next__(self) -> str:
+        raw = self._read()
+        if not raw:
+            raise StopIteration
+        self.number += 1
+        if len(raw) > self.limit:
+            self._stream = io.BytesIO()
+            expected = f"lines of at most {self.limit} bytes"
+            raise self.error(self.number, self.limit, expected, "more")
+        return self._decoded(raw, self.number)
+
+    def begins_with(self, mark: bytes) -> bool:
+        """Whether the next line does. Raises InputError."""
+        self._held = self._read()
+        return self._held.startswith(mark)
 
     def _read(self) -> bytes:
+        held, self._held = self._held, b""
         try:
-            return self._stream.readline(MAX_LINE + 1)
+            return held or self._stream.readline(self.limit + 1)
         except OSError as error:
             raise InputError(self.file, error) from error
 
@@ -113,14 +134,14 @@ class TraceLines:
             raise self.error(number, len(text) + 1, expected, marks[ending])
         else:
             self.newline = ending
-        if control := _CONTROL.search(text):
+        if self.controlled and (control := CONTROL.search(text)):
             raise self.error(number, control.start() + 1, "printable text", ascii(control[0]))
         return text
 
 
 def parse_line(text: str, number: int, file: str) -> Line:
     """The kind and fields of a line. Raises TraceError."""
-    matched = _KIND.match(text)
+    matched = KIND.match(text)
     if not matched:
         raise TraceError(file, number, 1, "a kind such as FIXTURE", shown(text))
     kind, start = matched[0], matched.end()
@@ -132,6 +153,8 @@ def parse_line(text: str, number: int, file: str) -> Line:
         raise TraceError(file, number, start + 1, expected, shown(text[start:]))
     parts: dict[str, Part] = {}
     while start < len(text):
+        if len(parts) == MAX_FIELDS:
+            raise TraceError(file, number, start + 2, f"at most {MAX_FIELDS} fields", "more")
         part, start = _part(text, start + 1, separator, len(parts) + 1, number, file)
         if part.key in parts:
             found = f"{part.key} a second time"
@@ -155,6 +178,6 @@ def _part(
     else:
         end = text.find(separator, value)
         end = len(text) if end < 0 else end
-    if not key and not _KIND.fullmatch(text, value, end):
+    if not key and not KIND.fullmatch(text, value, end):
         raise TraceError(file, number, value + 1, "key=value", shown(text[value:end]))
     return Part(key[0][:-1] if key else str(place), text[value:end], value + 1), end

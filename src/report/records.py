@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_tra
 
 from .stdout import shown
 from .style import Style
-from .values import ABSENT, ValueType
+from .values import ABSENT, ItemError, ValueType
 
 if TYPE_CHECKING:
     from .lines import Part
@@ -66,7 +66,7 @@ def field(
     its extents, `"scalar"` for none.
 
     `formula` says how the value is worked out from others, as an expression that can be evaluated
-    (see `tools.formulas`), or one for each of several conditions: `{"time == 0": …, "": …}`.
+    (see `tools.formulas.scope`), or one for each of several conditions: `{"time == 0": …, "": …}`.
     `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
     what it is the gradient of, where that is not the trace's own loss.
     """
@@ -85,6 +85,7 @@ class Record:
 
     kind: ClassVar[str]
     fields: ClassVar[tuple[Field, ...]]
+    derived: ClassVar[tuple[str, ...]]  # the names of properties
 
     def __init_subclass__(cls, kind: str | None = None) -> None:
         cls.kind = kind or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).upper()
@@ -94,6 +95,8 @@ class Record:
             _field(name, annotation, getattr(cls, name))
             for name, annotation in cls.__annotations__.items()
         )
+        members = vars(cls).items()
+        cls.derived = tuple(name for name, member in members if isinstance(member, property))
 
     def __init__(self, **values: Any) -> None:
         expected = [field.attribute for field in self.fields]
@@ -108,7 +111,9 @@ class Record:
     def read(cls, parts: Iterable[Part]) -> Self:
         """The record that canonical text stands for. Raises FieldError."""
         found = {part.key: part for part in parts}
-        values = {field.attribute: _read(field, found.pop(field.key, None)) for field in cls.fields}
+        values = {
+            field.attribute: read_field(field, found.pop(field.key, None)) for field in cls.fields
+        }
         for part in found.values():
             known = ", ".join(field.key for field in cls.fields)
             raise FieldError(part, f"one of the fields {known}", part.key)
@@ -117,19 +122,20 @@ class Record:
     def text(self, style: Style) -> Iterator[str]:
         """The line without its end, in pieces."""
         yield style.spelled(self.kind)
-        for declared, value in self._present():
+        for declared, value in self.present():
             yield f"{style.separator}{style.spelled(declared.key)}="
             yield from (ABSENT,) if value is None else declared.type.text(value, style)
 
     def json(self) -> Iterator[str]:
         """The record as one JSON object, in pieces."""
         yield f'{{"record":"{self.kind}"'
-        for declared, value in self._present():
+        for declared, value in self.present():
             yield f',"{declared.key}":'
             yield from ("null",) if value is None else declared.type.json(value)
         yield "}"
 
-    def _present(self) -> Iterator[tuple[Field, Any]]:
+    def present(self) -> Iterator[tuple[Field, Any]]:
+        """The fields that the line has, with their values."""
         for declared in self.fields:
             value = getattr(self, declared.attribute)
             if not (declared.omitted and value is None):
@@ -144,7 +150,8 @@ class FieldError(Exception):
         self.part, self.expected, self.found = part, expected, found
 
 
-def _read(declared: Field, part: Part | None) -> Any:
+def read_field(declared: Field, part: Part | None) -> Any:
+    """The value that a field's canonical text stands for. Raises FieldError."""
     if part is None:
         if declared.omitted:
             return None
@@ -153,6 +160,9 @@ def _read(declared: Field, part: Part | None) -> Any:
         return None
     try:
         return declared.type.read(part.text)
+    except ItemError as error:
+        part = part._replace(text=error.item, column=part.column + error.offset)
+        raise FieldError(part, f"{declared.key} as {error}", shown(part.text)) from None
     except ValueError as error:
         raise FieldError(part, f"{declared.key} as {error}", shown(part.text)) from None
 

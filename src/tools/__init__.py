@@ -1,0 +1,1 @@
+"""Tools over the records of traces, made here or elsewhere."""

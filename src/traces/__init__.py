@@ -6,6 +6,7 @@ Names and first lines are read from the files, so that listing traces imports no
 """
 
 import os.path
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
@@ -109,9 +110,9 @@ def named(name: str) -> Entry | None:
     stem, _, version = name.rpartition("-v")
     if not version.isdigit():
         return None
-    declared = f'@trace("{stem}", '
+    declared = re.compile(rf'@trace\(\s*"{re.escape(stem)}",')
     return next(
-        (entry for command, entry in entries().items() if declared in _source(command)), None
+        (entry for command, entry in entries().items() if declared.search(_source(command))), None
     )
 
 

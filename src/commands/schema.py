@@ -1,0 +1,26 @@
+"""Print the JSON Schema of a trace's JSON Lines.
+
+It is of draft 2020-12 and describes one line: a record of any of the trace's kinds, its first line
+or its last one. `llm-trace TRACE --format jsonl` and `llm-trace parse` print such lines.
+"""
+
+import click
+
+from ..output import emit
+from ..traces import entries, find
+
+
+@click.command("schema", help=__doc__)
+@click.argument("trace", metavar="TRACE", shell_complete=lambda ctx, param, typed: [*entries()])
+@click.pass_context
+def command(ctx: click.Context, trace: str) -> None:
+    """Print the schema of one trace."""
+    entry = find(trace)
+    if entry is None:
+        ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
+
+    import json
+
+    from ..report.schema import json_schema
+
+    emit((json.dumps(json_schema(entry.load(), entry.title), indent=2), "\n"))

@@ -1,0 +1,97 @@
+"""Find everything that is wrong in a trace.
+
+Each FILE is a trace as text or as JSON Lines, or - for standard input. Of a trace that this
+program knows, kinds, fields and their order, the form of each value, numbers of values and
+repeated records are checked; of another program's trace, grammar, begin and end, and lists of
+reals against the shape beside them: such a trace is said to be valid by its form.
+
+Every error is a line `FILE:LINE:COLUMN: expected ..., found ...`. The exit status is 0 where all
+files are valid, 1 where one is not, 2 where one cannot be read.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import LlmTraceError
+from ..output import emit
+from ._schemas import schema
+
+if TYPE_CHECKING:
+    from ..report.validation import Validation
+
+
+@click.command("validate", help=__doc__)
+@click.argument("files", metavar="FILE...", type=click.Path(), nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json prints an object an error, and a last one that counts.",
+)
+def command(files: tuple[str, ...], form: str) -> None:
+    """Print the errors; status 1 if there are any."""
+    run = Run(files, as_json=form == "json")
+    emit(run.pieces())
+    if run.unreadable:
+        raise run.unreadable[0]
+    if run.errors:
+        raise click.exceptions.Exit(1)
+
+
+class Run:
+    """The files one after another, and what comes of them."""
+
+    def __init__(self, files: tuple[str, ...], *, as_json: bool) -> None:
+        self.files = files
+        self.as_json = as_json
+        self.errors = 0
+        self.records = 0
+        self.unknown = 0
+        self.unreadable: list[LlmTraceError] = []
+
+    def pieces(self) -> Iterator[str]:
+        """What is printed."""
+        from ..report.json_values import json_text
+        from ..report.lines import InputError
+
+        for file in self.files:
+            try:
+                yield from self._file(file)
+            except InputError as error:
+                self.unreadable.append(error)
+        if self.as_json:
+            counts = {"files": len(self.files), "records": self.records, "unknown": self.unknown}
+            failed = {"errors": self.errors, "unreadable": len(self.unreadable)}
+            yield f"{json_text({**counts, **failed})}\n"
+
+    def _file(self, file: str) -> Iterator[str]:
+        from ..report.json_values import json_text
+        from ..report.reading import opened
+        from ..report.stdout import printable
+        from ..report.validation import Validation
+
+        with opened(file) as lines:
+            validation = Validation(lines, schema)
+            for error in validation:
+                self.errors += 1
+                place = {"file": file, "line": error.line, "column": error.column}
+                told = {**place, "expected": error.expected, "found": error.found}
+                yield f"{json_text(told) if self.as_json else error}\n"
+        self.records += validation.records
+        self.unknown += validation.unknown
+        if not (self.as_json or validation.errors):
+            yield f"{printable(file)}: {_praise(validation)}\n"
+
+
+def _praise(validation: "Validation") -> str:
+    """How many records are valid, and by what."""
+    count = validation.records
+    records, their = ("record", "its") if count == 1 else ("records", "their")
+    names = [*validation.unknown_names]
+    by_form = f" by {their} form" if validation.unknown else ""
+    unknown = f": {', '.join(names)} {'is' if len(names) == 1 else 'are'} not known here"
+    return f"{count} {records}, valid{by_form}{unknown if names else ''}"

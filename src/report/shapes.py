@@ -1,0 +1,115 @@
+"""How many values a field should have: from its declaration, or from a shape beside it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from math import prod
+from typing import Any, NamedTuple
+
+from .forms import typed
+from .lines import Part
+from .records import Field, Record
+
+_SHAPE = re.compile(r"(?:(?P<of>.+)[-_])?shape")
+_EXTENTS = re.compile(r"scalar|\[\]|(?P<open>\[)?[0-9]{1,18}(?:(?:x|, ?)[0-9]{1,18})*(?(open)\])")
+_UNNAMED = ("values", "gradient")  # what a field called `shape` is the shape of
+_SLICES = ("row", "token", "position")  # a record with one of these shows one row of the whole
+
+
+class Miscount(NamedTuple):
+    """A field with another number of values than it should have."""
+
+    key: str
+    expected: str
+    found: str
+
+
+def with_derived(declared: type[Record], values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a record by attribute, and what its class's properties make of them."""
+    if not declared.derived:
+        return values
+    record = declared(**{field.attribute: values.get(field.attribute) for field in declared.fields})
+    derived = {}
+    for name in declared.derived:
+        with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            derived[name] = getattr(record, name)  # of values that are not what they should be
+    return {**derived, **values}
+
+
+def declared_extents(
+    declared: Field, values: Mapping[str, Any], first: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The extents that a declared shape comes to in a record; None if they cannot be known.
+
+    `values` are those of the record by attribute, `first` those of the trace's first record.
+    """
+    if declared.shape is None:
+        return None
+    extents: list[int] = []
+    for name in declared.shape.split():
+        extent = int(name) if name.isdigit() else () if name == "scalar" else None
+        if extent is None:
+            extent = values.get(name, first.get(name))
+        if isinstance(extent, int):
+            extents.append(extent)
+        elif isinstance(extent, tuple):
+            extents.extend(extent)
+        else:
+            return None
+    return (*extents,)
+
+
+def declared_miscount(
+    declared: Field, values: Mapping[str, Any], first: Mapping[str, Any]
+) -> Miscount | None:
+    """What is wrong with the number of values of a field that declares its shape."""
+    value = values.get(declared.attribute)
+    extents = declared_extents(declared, values, first)
+    if value is None or extents is None:
+        return None
+    keys = (declared.shape or "").replace("_", "-")
+    return _miscount(declared.key, extents, _count(value), keys)
+
+
+def shaped_miscounts(parts: tuple[Part, ...]) -> Iterator[Miscount]:
+    """What is wrong with the lists of reals that have their shape beside them.
+
+    `X-shape` is the shape of `X` or `Xs`, `shape` that of `values`, or of `gradient`. Where the
+    record is about one `row`, `token` or `position` of the whole, the list may be that row alone.
+    """
+    texts = {part.key: part.text for part in parts}
+    for key, text in texts.items():
+        shape = _SHAPE.fullmatch(key)
+        extents = _extents(text) if shape else None
+        if shape is None or extents is None:
+            continue
+        of = shape["of"]
+        for name in (of, f"{of}s") if of else _UNNAMED:
+            reals = typed(texts[name]) if name in texts else None
+            if not isinstance(reals, list) or not any(isinstance(real, float) for real in reals):
+                continue
+            if any(slice_ in texts for slice_ in _SLICES) and len(reals) == (extents or (1,))[-1]:
+                continue
+            if found := _miscount(name, extents, len(reals), key):
+                yield found
+
+
+def _miscount(key: str, extents: tuple[int, ...], count: int, source: str) -> Miscount | None:
+    if count == prod(extents):
+        return None
+    shape = "x".join(map(str, extents)) or "scalar"
+    expected = f"{prod(extents)} values in {key}, as {source} is {shape}"
+    return Miscount(key, expected, str(count))
+
+
+def _extents(text: str) -> tuple[int, ...] | None:
+    if not _EXTENTS.fullmatch(text):
+        return None
+    return tuple(map(int, re.findall("[0-9]+", text)))
+
+
+def _count(value: Any) -> int:
+    """How many values there are in one of a record's fields."""
+    if isinstance(value, tuple):
+        return sum(int(getattr(item, "size", 1)) for item in value)  # two arrays are products
+    return int(getattr(value, "size", 1))
