@@ -10,6 +10,13 @@ from ..core.nn.encoder import BlockPass
 from ..core.nn.layer_norm import LayerNormPass
 from ..report.records import Record, field
 from ..report.values import Int, Reals, Word
+from ._encoder_forward import NORMS
+
+FROM_ABOVE = {
+    "final_norm": "LayerNormBackward(layer='final').input_gradient",
+    "": "fixture.upstream[position]",
+}
+"""What comes back to the block's output."""
 
 
 class LayerNormBackward(Record):
@@ -17,10 +24,39 @@ class LayerNormBackward(Record):
 
     layer: Word = field("final, second or first", aligns=True)
     position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field("g = dL/d output")
-    normalized_gradient: Reals = field("dL/d normalized = g * gain")
+    output_gradient: Reals = field(
+        "dL/d output",
+        shape="model_width",
+        formula={
+            "layer == 'final'": "fixture.upstream[position]",
+            "layer == 'second' and norm == 'pre'": "MLPBackward.input_gradient",
+            "layer == 'first' and norm == 'pre'": "AttentionBackward.input_gradient",
+            "layer == 'first'": "ResidualBackward(sum='second').total",
+        }
+        | FROM_ABOVE,
+        gradient_of="LayerNormRow.output",
+    )
+    normalized_gradient: Reals = field(
+        "dL/d normalized",
+        shape="model_width",
+        formula={
+            f"layer == '{layer}'": f"output_gradient * fixture.{layer}_norm_gain" for layer in NORMS
+        },
+        gradient_of="LayerNormRow.normalized",
+    )
     input_gradient: Reals = field(
-        "n = normalized-gradient: (n - mean(n) - normalized * mean(n * normalized)) / deviation"
+        "what the LayerNorm sends to its input",
+        shape="model_width",
+        formula=(
+            "(normalized_gradient - mean(normalized_gradient)"
+            " - LayerNormRow.normalized * mean(normalized_gradient * LayerNormRow.normalized))"
+            " / sqrt(LayerNormRow.variance + epsilon)"
+        ),
+        gradient_of={  # of what no bypass carries too
+            "layer == 'final' and norm == 'post'": "LayerNormRow(layer='second').output",
+            "layer == 'first' and norm == 'post'": "Residual(sum='first').output",
+            "layer == 'final' or norm == 'post'": "Residual(sum='second').output",
+        },
     )
 
 
@@ -28,19 +64,61 @@ class MLPBackward(Record, kind="MLP-BACKWARD"):
     """One row back through the MLP."""
 
     position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field("dL/d output")
-    hidden_gradient: Reals = field("dL/d hidden = output-gradient W_2")
-    hidden_pre_gradient: Reals = field("hidden-gradient where hidden-pre > 0, else 0")
-    input_gradient: Reals = field("hidden-pre-gradient W_1: what the MLP sends to its input")
+    output_gradient: Reals = field(
+        "dL/d output",
+        shape="model_width",
+        formula={"norm == 'post'": "LayerNormBackward(layer='second').input_gradient"} | FROM_ABOVE,
+        gradient_of="MLPRow.output",
+    )
+    hidden_gradient: Reals = field(
+        "dL/d hidden",
+        shape="hidden_width",
+        formula="output_gradient @ fixture.down_weight",
+        gradient_of="MLPRow.hidden",
+    )
+    hidden_pre_gradient: Reals = field(
+        "dL/d hidden-pre",
+        shape="hidden_width",
+        formula="where(MLPRow.hidden_pre > 0, hidden_gradient, 0)",
+        gradient_of="MLPRow.hidden_pre",
+    )
+    input_gradient: Reals = field(
+        "what the MLP sends to its input",
+        shape="model_width",
+        formula="hidden_pre_gradient @ fixture.up_weight",
+        gradient_of={"norm == 'pre'": "LayerNormRow(layer='second').output"},
+    )
 
 
 class AttentionBackward(Record):
     """One position back through attention."""
 
     position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field("dL/d output")
-    concatenated_gradient: Reals = field("output-gradient W_O")
-    input_gradient: Reals = field("what queries, keys and values of all heads send to their input")
+    output_gradient: Reals = field(
+        "dL/d output",
+        shape="model_width",
+        formula={
+            "norm == 'pre'": "ResidualBackward(sum='second').total",
+            "": "LayerNormBackward(layer='first').input_gradient",
+        },
+        gradient_of="AttentionRow.output",
+    )
+    concatenated_gradient: Reals = field(
+        "dL/d concatenated",
+        shape="heads value_width",
+        formula="output_gradient @ fixture.attention_output_weight",
+        gradient_of="AttentionRow.concatenated",
+    )
+    input_gradient: Reals = field(
+        "what queries, keys and values of all heads send to their input",
+        shape="model_width",
+        formula=" + ".join(
+            f"reshape(AttentionHeadBackward.{role}_gradient, -1)"
+            f" @ reshape(fixture.{role}_weights, -1, model_width)"
+            for role in ("query", "key", "value")
+        ),
+        gradient_of={"norm == 'pre'": "LayerNormRow(layer='first').output"},
+    )
 
 
 class AttentionHeadBackward(Record):
@@ -48,12 +126,51 @@ class AttentionHeadBackward(Record):
 
     head: Int = field("0-based", aligns=True)
     position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field("dL/d output: this head's part of concatenated-gradient")
-    weights_gradient: Reals = field("output-gradient . value_j, one a source j")
-    scores_gradient: Reals = field("weights * (weights-gradient - weights . weights-gradient)")
-    query_gradient: Reals = field("sum over j of scores-gradient_j key_j / sqrt(score-width)")
-    key_gradient: Reals = field("the same over the queries that see this position")
-    value_gradient: Reals = field("sum over queries t of weights_t output-gradient_t")
+    output_gradient: Reals = field(
+        "dL/d output: this head's part of concatenated-gradient",
+        shape="value_width",
+        formula="AttentionBackward.concatenated_gradient[head]",
+        gradient_of="AttentionHeadRow.output",
+    )
+    weights_gradient: Reals = field(
+        "dL/d weights, one a source j",
+        shape="tokens",
+        formula="AttentionHeadRow(position=every).value @ output_gradient",
+        gradient_of="AttentionHeadRow.weights",
+    )
+    scores_gradient: Reals = field(
+        "dL/d scores",
+        shape="tokens",
+        formula=(
+            "AttentionHeadRow.weights"
+            " * (weights_gradient - dot(AttentionHeadRow.weights, weights_gradient))"
+        ),
+        gradient_of="AttentionHeadRow.scores",
+    )
+    query_gradient: Reals = field(
+        "dL/d query",
+        shape="score_width",
+        formula="scores_gradient @ AttentionHeadRow(position=every).key / sqrt(score_width)",
+        gradient_of="AttentionHeadRow.query",
+    )
+    key_gradient: Reals = field(
+        "dL/d key, from the queries that see this position",
+        shape="score_width",
+        formula=(
+            "AttentionHeadBackward(position=every).scores_gradient.T[position]"
+            " @ AttentionHeadRow(position=every).query / sqrt(score_width)"
+        ),
+        gradient_of="AttentionHeadRow.key",
+    )
+    value_gradient: Reals = field(
+        "dL/d value, from the queries that see this position",
+        shape="value_width",
+        formula=(
+            "AttentionHeadRow(position=every).weights.T[position]"
+            " @ AttentionHeadBackward(position=every).output_gradient"
+        ),
+        gradient_of="AttentionHeadRow.value",
+    )
 
 
 class ResidualBackward(Record):
@@ -61,9 +178,34 @@ class ResidualBackward(Record):
 
     sum: Word = field("second or first", aligns=True)
     position: Int = field("0-based", aligns=True)
-    bypass: Reals = field("dL/d output, unchanged")
-    branch: Reals = field("what comes back through the branch")
-    total: Reals = field("bypass + branch: the gradient of what the bypass carried")
+    bypass: Reals = field(
+        "dL/d output, unchanged",
+        shape="model_width",
+        formula={
+            "sum == 'first'": "AttentionBackward.output_gradient",
+            "": "MLPBackward.output_gradient",
+        },
+        gradient_of="Residual.output",
+    )
+    branch: Reals = field(
+        "what comes back through the branch",
+        shape="model_width",
+        formula={
+            "norm == 'pre'": "LayerNormBackward(layer=sum).input_gradient",
+            "sum == 'first'": "AttentionBackward.input_gradient",
+            "": "MLPBackward.input_gradient",
+        },
+    )
+    total: Reals = field(
+        "the gradient of what the bypass carried",
+        shape="model_width",
+        formula="bypass + branch",
+        gradient_of={
+            "sum == 'first'": "Input.input",
+            "norm == 'pre'": "Residual(sum='first').output",
+            "": "LayerNormRow(layer='first').output",
+        },
+    )
 
 
 Backward = (

@@ -1,7 +1,8 @@
 """What the traces of gated recurrent layers share."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -9,9 +10,11 @@ from ..core.arrays import Array
 from ..core.autodiff import Tensor, trace_backward
 from ..core.nn.parameters import NamedParameter, named_parameter
 from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead
-from ..report.records import Record, field
-from ..report.values import Int, Real, Reals, Shape, Word
+from ..core.numerics import sum_axis
+from ..report.records import Record
 from ._probes import gradient
+
+R = TypeVar("R", bound=Record)
 
 
 def rows(array: Array, leading: tuple[int, ...]) -> Array:
@@ -53,28 +56,80 @@ def product_over_steps(gates: Sequence[Tensor]) -> Array:
     return product
 
 
-class Prediction(Record):
-    """What the head makes of a sequence's last state."""
-
-    sequence: Int = field("0-based", aligns=True)
-    state: Reals = field("h of the last step")
-    prediction: Reals = field("h W_o^T + b_o")
-    target: Reals = field("y")
-    error: Reals = field("prediction - y")
-    loss: Real = field("half the sum of the squared errors")
+PREDICTION = "state @ fixture.head_weight.T + fixture.head_bias"
+TARGET = "reshape(fixture.target, sequences, output_width)[sequence]"
 
 
-class ParameterGradient(Record):
-    """The gradient of one gate's rows of a parameter, added up over steps and sequences."""
+def preactivation(gate: str, bias: str, recurrent_bias: str | None) -> str:
+    """The formula of a gate before its activation."""
+    bias = f" + fixture.{gate}_{bias}"
+    recurrent = "" if recurrent_bias is None else f" + fixture.{gate}_{recurrent_bias}"
+    return (
+        f"input @ fixture.{gate}_input_weight.T{bias}"
+        f" + previous_state @ fixture.{gate}_recurrent_weight.T{recurrent}"
+    )
 
-    name: Word = field("prefix, gate and parameter; or prefix, head and parameter", aligns=True)
-    shape: Shape = field("weights outputs x inputs, biases outputs")
-    values: Reals = field("dL/d parameter, row-major")
+
+def through_gates(gates: Sequence[str], weight: str, step: str = "") -> str:
+    """What the gradients of all gates send back through their weights.
+
+    `step` selects the records of another step, as in `(time=0)`.
+    """
+    prefix = f"StepGradient{step}." if step else ""
+    return " + ".join(f"{prefix}{gate}_pre_gradient @ fixture.{gate}_{weight}" for gate in gates)
 
 
-def predictions(reading: HeadPass, target: Array, loss: SquaredErrorPass) -> Iterator[Prediction]:
+def gradient_formulas(gates: Sequence[str], biases: Sequence[str]) -> dict[str, str]:
+    """The gradient of each parameter of a gate, then of the head's, added up over all steps."""
+    formulas = {}
+    for gate in gates:
+        adjoint = f"StepGradient.{gate}_pre_gradient"
+        formulas[f"name.endswith('.{gate}.input_weight')"] = f"{adjoint}.T @ Gates.input"
+        formulas[f"name.endswith('.{gate}.recurrent_weight')"] = (
+            f"{adjoint}.T @ Gates.previous_state"
+        )
+        for bias in biases:
+            formulas[f"name.endswith('.{gate}.{bias}')"] = f"sum({adjoint}, 0)"
+    return formulas | {
+        "name.endswith('.head.weight')": "Prediction.error.T @ Prediction.state",
+        "name.endswith('.head.bias')": "sum(Prediction.error, 0)",
+    }
+
+
+def gradient_targets(gates: Sequence[str], biases: Sequence[str]) -> dict[str, str]:
+    """The fixture's field that each of those gradients is taken with respect to."""
+    parts = [
+        (gate, part) for gate in gates for part in ("input_weight", "recurrent_weight", *biases)
+    ]
+    return {
+        f"name.endswith('.{gate}.{part}')": f"fixture.{gate}_{part}"
+        for gate, part in (*parts, ("head", "weight"), ("head", "bias"))
+    }
+
+
+def sizes(
+    x: Tensor, cell: Sequence[NamedParameter], head: StateHead, loss: SquaredErrorPass
+) -> dict[str, Any]:
+    """What the FIXTURE records have in common."""
+    sequences, steps, width = x.shape
+    outputs, hidden = head.weight.tensor.shape
+    return {
+        "sequences": sequences,
+        "time_steps": steps,
+        "input_width": width,
+        "hidden_width": hidden,
+        "output_width": outputs,
+        "biases": sum(name.endswith("bias") for name, _ in cell),
+        "parameter_count": sum(tensor.value.size for _, tensor in (*cell, *head.parameters)),
+        "loss": float(sum_axis(loss.loss.value, 0)),
+    }
+
+
+def predictions(
+    record: Callable[..., R], reading: HeadPass, target: Array, loss: SquaredErrorPass
+) -> Iterator[R]:
     for sequence, state in enumerate(reading.state.value):
-        yield Prediction(
+        yield record(
             sequence=sequence,
             state=state,
             prediction=reading.prediction.value[sequence],
@@ -85,14 +140,32 @@ def predictions(reading: HeadPass, target: Array, loss: SquaredErrorPass) -> Ite
 
 
 def parameter_gradients(
-    prefix: str, gates: Sequence[str], cell: Sequence[NamedParameter], head: StateHead
-) -> Iterator[ParameterGradient]:
+    record: Callable[..., R],
+    prefix: str,
+    gates: Sequence[str],
+    cell: Sequence[NamedParameter],
+    head: StateHead,
+) -> Iterator[R]:
     """Gate by gate the rows of each of the cell's parameters, then the head's."""
     for index, gate in enumerate(gates):
         for name, tensor in cell:
             hidden = tensor.shape[0] // len(gates)
             part = gradient(tensor)[index * hidden : (index + 1) * hidden]
             own = f"{prefix}.{gate}.{name.removeprefix(f'{prefix}.')}"
-            yield ParameterGradient(name=own, shape=part.shape, values=part)
+            yield record(name=own, shape=part.shape, values=part)
     for name, tensor in head.parameters:
-        yield ParameterGradient(name=name, shape=tensor.shape, values=gradient(tensor))
+        yield record(name=name, shape=tensor.shape, values=gradient(tensor))
+
+
+def carry_paths(
+    record: Callable[..., R], sequence: int, path: Array, carried: Array
+) -> Iterator[R]:
+    """The rows of one sequence's path, (hidden, hidden), beside what the gates alone carry."""
+    for coordinate, (full, alone) in enumerate(zip(path, carried, strict=True)):
+        yield record(
+            sequence=sequence,
+            coordinate=coordinate,
+            full=full,
+            carried=float(alone),
+            difference=float(full[coordinate] - alone),
+        )

@@ -30,6 +30,20 @@ from ..core.numerics import sum_axis as sum_values
 from ._tape import Tape
 
 SCORED = ("last", "every", "last-two")
+STATE = {
+    "activation == 'tanh'": "tanh(preactivation)",
+    "activation == 'sigmoid'": "sigmoid(preactivation)",
+    "activation == 'relu'": "where(preactivation > 0, preactivation, 0)",
+    "": "preactivation",
+}
+"""phi(z_t), as a formula for each activation."""
+SLOPE = {
+    "activation == 'tanh'": "1 - state ** 2",
+    "activation == 'sigmoid'": "state * (1 - state)",
+    "activation == 'relu'": "where(preactivation > 0, 1, 0)",
+    "": "1",
+}
+"""phi'(z_t) likewise."""
 
 
 class Reading(NamedTuple):

@@ -34,8 +34,10 @@ class Alone(Record):
 class Padding(Record):
     """Another filler at padding, and who noticed."""
 
-    filler: Reals = field("what stood there, model-width values")
-    replacement: Reals = field("what stood there instead: each feature plus 1, -1, 1, ...")
+    filler: Reals = field("what stood there", shape="model_width", formula="fixture.filler")
+    replacement: Reals = field(
+        "what stood there instead: each feature plus 1, -1, 1, ...", shape="model_width"
+    )
     padded_rows: Int = field("rows of padding")
     nonzero: Int = field("those of them that leave the encoder with a value other than 0")
     padded_changed: Int = field("those of them that changed")
@@ -46,8 +48,10 @@ class Padding(Record):
 class LargeLogits(Record):
     """Cross-entropy from logits of which exp is not finite."""
 
-    logits: Reals = field("as the fixture has them")
-    cross_entropies: Reals = field("-log softmax, one for each class as the target")
+    logits: Reals = field("as the fixture has them", formula="fixture.large_logits")
+    cross_entropies: Reals = field(
+        "one for each class as the target", formula="-log_softmax(logits)"
+    )
 
 
 class Error(Record):

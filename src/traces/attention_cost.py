@@ -32,9 +32,8 @@ from ..core.nn.rnn import CellPass, ElmanCell
 from ..core.nn.splitmix64 import SplitMix64
 from ..fixtures.errors import FixtureError
 from ..fixtures.fixture import MAX_VALUES, Fixture, integer, real, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, ScientificReal, Word
+from ._attention_cost_records import Chain, Exact, FixtureRecord, Multiplications, Stored
 
 MAX_LENGTHS = 16
 MAX_STEPS = 1 << 12  # blocks of one length
@@ -102,66 +101,6 @@ class Count(NamedTuple):
     counted: int
     formula: str
     expected: int
-
-
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything, and the letters that stand for them in formulas."""
-
-    name: Word = field("what these sizes are called")
-    lengths: Ints = field("T, tokens of each sequence")
-    model_width: Int = field("D, features of a token")
-    score_width: Int = field("k, features of a query and of a key")
-    value_width: Int = field("v, features of a value")
-    hidden_width: Int = field("H, features of the recurrent state")
-    block: Int = field("B, rows and columns of a block of scores")
-
-
-class Multiplications(Record):
-    """How many multiplications one part of a run did."""
-
-    method: Word = field("full, blockwise or recurrent", aligns=True)
-    part: Word = field("which arrays were made; total is everything that was recorded", aligns=True)
-    tokens: Int = field("T", aligns=True)
-    counted: Int = field("from the shapes of the arrays of the run")
-    formula: Word = field("in the letters of FIXTURE; N is T / B, rounded up")
-    expected: Int = field("what the formula gives")
-    agrees: Flag = field("whether both are equal")
-    growth: Real | None = field("counted / the count at half the length; none for the first")
-
-
-class Stored(Record):
-    """How many elements one kind of array holds at once."""
-
-    method: Word = field("full, blockwise or recurrent", aligns=True)
-    array: Word = field("which; running is the maximum, the sum and the output so far", aligns=True)
-    tokens: Int = field("T", aligns=True)
-    counted: Int = field("elements of the array, of the largest of all blocks")
-    formula: Word = field("in the letters of FIXTURE; S is the smaller of B and T")
-    expected: Int = field("what the formula gives")
-    agrees: Flag = field("whether both are equal")
-    growth: Real | None = field("counted / the count at half the length; none for the first")
-
-
-class Chain(Record):
-    """The longest run of matrix products of which each needs the one before."""
-
-    method: Word = field("full or recurrent", aligns=True)
-    array: Word = field("what is reached: the output, or the last state", aligns=True)
-    tokens: Int = field("T", aligns=True)
-    counted: Int = field("products on the longest path through the recorded operations")
-    formula: Word = field("3 are a projection, scores and mixing")
-    expected: Int = field("what the formula gives")
-    agrees: Flag = field("whether both are equal")
-    growth: Real | None = field("counted / the count at half the length; none for the first")
-
-
-class Exact(Record):
-    """Blockwise attention compared with full attention."""
-
-    tokens: Int = field("T", aligns=True)
-    blocks: Int = field("pairs of a query block and a source block")
-    largest_difference: ScientificReal = field("between both outputs, absolute")
-    agrees: Flag = field("whether it is within the tolerance: only the order of sums differs")
 
 
 @trace("attention-cost", version=1, fixture=AttentionCostFixture)

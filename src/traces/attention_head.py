@@ -25,10 +25,19 @@ from ..core.nn.parameters import named_parameter
 from ..core.numerics import matmul as product
 from ..core.numerics import sum_axis
 from ..fixtures.fixture import Fixture, choice, integer, prefix, reals, word, words
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Products, Real, Reals, Shape, Word
 from . import _proverb as proverb
+from ._attention_head_records import (
+    FixtureRecord,
+    Influence,
+    ParameterGradient,
+    Projection,
+    QueryBackward,
+    Score,
+    Softmax,
+    SourceBackward,
+    Zeroed,
+)
 from ._probes import equal, gradient
 
 
@@ -94,124 +103,12 @@ def mask_of(fixture: AttentionHeadFixture) -> Mask | None:
     return None
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything."""
-
-    name: Word = field("what these numbers are called")
-    mask: Word = field("none, causal (source <= query) or padding (the last sources are hidden)")
-    tokens: Int = field("positions of one sequence, each a query and a source")
-    model_width: Int = field("features of a position")
-    score_width: Int = field("features of a query and of a key, d_k")
-    value_width: Int = field("features of a value and of an output, d_v")
-    scale: Real = field("1 / sqrt(score-width)")
-    parameter_count: Int = field("scalars in the three weights")
-    input_shape: Shape = field("leading axes x tokens x model-width")
-    score_shape: Shape = field("leading axes x tokens x tokens, queries before sources")
-    output_shape: Shape = field("leading axes x tokens x value-width")
-
-
-class Projection(Record):
-    """One position in its three roles."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    position: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    input: Reals = field("h, model-width values")
-    query: Reals = field("h W_Q^T, score-width values: what this position looks for")
-    key: Reals = field("h W_K^T, score-width values: what it is found by")
-    value: Reals = field("h W_V^T, value-width values: what it hands over")
-
-
-class Score(Record):
-    """One query and one source: from the dot product to the weighted value."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    query: Int = field("the position that looks", aligns=True)
-    source: Int = field("the position that is looked at", aligns=True)
-    query_token: Word | None = field("the word at the query", omitted=True)
-    source_token: Word | None = field("the word at the source", omitted=True)
-    visible: Flag = field("whether the mask lets the query see the source")
-    products: Products = field("query feature * key feature, for each of score-width")
-    dot_product: Real = field("the products added up from the left")
-    scaled: Real = field("dot-product * scale")
-    shifted: Real | None = field("scaled - the largest visible scaled score of the query")
-    exponential: Real = field("e^shifted; zero for a hidden source, as e^-infinity")
-    weight: Real = field("exponential / the sum of the query's exponentials")
-    contribution: Reals = field("weight * the source's value, value-width values")
-
-
-class Softmax(Record):
-    """One query's weights over all sources."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    query: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    visible_sources: Int = field("how many sources the query sees")
-    maximum: Real = field("the largest visible scaled score, subtracted before e^x")
-    denominator: Real = field("the sum of the exponentials")
-    weights: Reals = field("a weight for each source")
-    weight_sum: Real = field("the sum of the weights, one up to rounding")
-    output: Reals = field("the sum of the contributions, value-width values")
-
-
-class Zeroed(Record):
-    """What a query gets if hidden weights are set to zero after the softmax. Only with a mask."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    query: Int = field("0-based", aligns=True)
-    weights: Reals = field("softmax over all sources, then zero at the hidden ones")
-    weight_sum: Real = field("their sum: below one where something is hidden")
-    output: Reals = field("these weights times the values")
-    same_weights: Flag = field("whether these are the weights of SOFTMAX")
-
-
-class Influence(Record):
-    """The last position's input replaced, and what an earlier position made of it."""
-
-    changed_position: Int = field("whose input was replaced (by zeros, or by ones if zero)")
-    observed_position: Int = field("whose output was compared", aligns=True)
-    before: Reals = field("its output in the pass above, of the first sequence")
-    after: Reals = field("its output with the other position replaced")
-    unchanged: Flag = field("whether before and after are equal")
-
-
-class QueryBackward(Record):
-    """One query on the way back, from its output to its weights, scores and features."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    query: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    upstream: Reals = field("dL/d output")
-    weight_gradient: Reals = field("dL/d weight = upstream . value, for each source")
-    scaled_gradient: Reals = field(
-        "dL/d scaled = weight * (weight-gradient - the sum of weight * weight-gradient)"
-    )
-    score_gradient: Reals = field("dL/d dot-product = scaled-gradient * scale")
-    query_gradient: Reals = field("dL/d query = the sum of score-gradient * key over the sources")
-
-
-class SourceBackward(Record):
-    """The same position as a source, and its input, to which all three roles lead back."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    source: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    key_gradient: Reals = field("dL/d key = the sum of score-gradient * query over the queries")
-    value_gradient: Reals = field("dL/d value = the sum of weight * upstream over the queries")
-    input_gradient: Reals = field(
-        "dL/dh = query-gradient W_Q + key-gradient W_K + value-gradient W_V"
-    )
-
-
-class ParameterGradient(Record):
-    """The gradient of one weight, added up over all positions."""
-
-    name: Word = field("the parameter's dotted name", aligns=True)
-    shape: Shape = field("outputs x inputs")
-    values: Reals = field("dL/dW, row-major")
-
-
-@trace("attention-head", version=1, fixture=AttentionHeadFixture)
+@trace(
+    "attention-head",
+    version=1,
+    fixture=AttentionHeadFixture,
+    loss="dot(reshape(fixture.upstream, -1, value_width), Softmax.output)",
+)
 def attention_head_trace(
     fixture: AttentionHeadFixture,
 ) -> Iterator[

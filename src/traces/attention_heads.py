@@ -24,10 +24,20 @@ from ..core.nn.parameters import named_parameter
 from ..core.numerics import matmul as product
 from ..core.numerics import sum_axis
 from ..fixtures.fixture import Fixture, prefix, reals, word, words
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Reals, Shape, Word
 from . import _proverb as proverb
+from ._attention_heads_records import (
+    Branch,
+    BranchBackward,
+    EqualSplit,
+    FixtureRecord,
+    HeadBackward,
+    HeadOutput,
+    HeadProjection,
+    Packed,
+    ParameterGradient,
+    Stage,
+)
 from ._probes import gradient, same_bits
 
 ROLES = ("query", "key", "value")
@@ -100,116 +110,12 @@ def build(fixture: AttentionHeadsFixture) -> MultiHeadAttention:
     )
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything."""
-
-    name: Word = field("what these numbers are called")
-    heads: Int = field("how many heads read the input")
-    tokens: Int = field("positions of one sequence")
-    model_width: Int = field("features of a position, read by every head")
-    score_width: Int = field("features of a query and of a key of one head, d_k")
-    value_width: Int = field("features of a value and of an output of one head, d_v")
-    concatenated_width: Int = field("heads * value-width")
-    output_width: Int = field("features that the output projection writes")
-    parameter_count: Int = field("scalars in all weights")
-
-
-class Stage(Record):
-    """One array on the way, and its shape as it was computed."""
-
-    stage: Word = field("which array", aligns=True)
-    each_head: Flag = field("whether every head has one of its own")
-    shape: Shape = field("its shape; a weight is outputs x inputs, a right factor the transpose")
-
-
-class HeadProjection(Record):
-    """One position in the three roles that it plays in one head."""
-
-    head: Int = field("0-based", aligns=True)
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    position: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    query: Reals = field("h W_Q^T of this head, score-width values")
-    key: Reals = field("h W_K^T of this head, score-width values")
-    value: Reals = field("h W_V^T of this head, value-width values")
-
-
-class HeadOutput(Record):
-    """One query in one head: its distribution over the sources and what it reads with it."""
-
-    head: Int = field("0-based", aligns=True)
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    query: Int = field("the position that looks, 0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    scaled: Reals = field("query . key / sqrt(score-width), for each source")
-    weights: Reals = field("softmax of scaled over the sources of this head alone")
-    weight_sum: Real = field("their sum, one up to rounding")
-    output: Reals = field("the sum of weight * value, value-width values")
-
-
-class Branch(Record):
-    """One position after all heads."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    position: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    concatenated: Reals = field("the outputs of head 0, head 1, ... side by side")
-    output: Reals = field("concatenated W_O^T, output-width values")
-
-
-class Packed(Record):
-    """One role of all heads as a single projection, cut into heads afterwards."""
-
-    role: Word = field("query, key or value", aligns=True)
-    weight_shape: Shape = field("the heads' weights stacked: heads * width x model-width")
-    projected_shape: Shape = field("leading axes x tokens x heads * width, before the cut")
-    same: Flag = field("whether the pieces have the bits of the heads' own projections")
-
-
-class EqualSplit(Record):
-    """Whether a module that splits its width evenly over its heads can hold these heads."""
-
-    model_width: Int = field("features of a position")
-    heads: Int = field("how many heads")
-    split_width: Int | None = field("model-width / heads, if that is whole")
-    widths_match: Flag = field("whether score-width and value-width both are split-width")
-    output_matches: Flag = field("whether the output projection is model-width x model-width")
-    expressible: Flag = field("whether all three hold; if not, explicit projections are needed")
-
-
-class HeadBackward(Record):
-    """One position in one head on the way back."""
-
-    head: Int = field("0-based", aligns=True)
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    position: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    output_gradient: Reals = field("dL/d output of the head: its part of concatenated-gradient")
-    query_gradient: Reals = field("dL/d query")
-    key_gradient: Reals = field("dL/d key")
-    value_gradient: Reals = field("dL/d value")
-
-
-class BranchBackward(Record):
-    """One position on the way back, before and behind all heads."""
-
-    sequence: Int | None = field("which of several, row-major", aligns=True, omitted=True)
-    position: Int = field("0-based", aligns=True)
-    token: Word | None = field("the word here", omitted=True)
-    upstream: Reals = field("dL/d output")
-    concatenated_gradient: Reals = field("dL/d concatenated = upstream W_O")
-    input_gradient: Reals = field("dL/dh, added up over heads and roles")
-
-
-class ParameterGradient(Record):
-    """The gradient of one weight, added up over all positions."""
-
-    name: Word = field("the parameter's dotted name", aligns=True)
-    shape: Shape = field("outputs x inputs")
-    values: Reals = field("dL/dW, row-major")
-
-
-@trace("attention-heads", version=1, fixture=AttentionHeadsFixture)
+@trace(
+    "attention-heads",
+    version=1,
+    fixture=AttentionHeadsFixture,
+    loss="dot(reshape(fixture.upstream, -1, output_width), Branch.output)",
+)
 def attention_heads_trace(
     fixture: AttentionHeadsFixture,
 ) -> Iterator[

@@ -25,9 +25,17 @@ from ..cue_recall.summary import predictors, statistics
 from ..cue_recall.training import Plan, Run, data_of
 from ..fixtures.errors import FixtureError
 from ..fixtures.fixture import MAX_VALUES, Fixture, choice, integer, integers, real, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, Word, Words
+from ._cue_recall_records import (
+    Baseline,
+    Cell,
+    EpisodeRecord,
+    EpochRecord,
+    FixtureRecord,
+    ModelRecord,
+    OptimizerRecord,
+    RunRecord,
+)
 
 DEVIATIONS = 3.0  # of the table: what still counts as agreement
 HALF_DIGIT = 0.0005  # the table has three digits
@@ -184,128 +192,6 @@ class CueRecallFixture(Fixture):
 def training(fixture: CueRecallFixture, **settings: Any) -> list[Result]:
     """Every run of the grid; `settings` are those of `train`, and change no bit."""
     return train(fixture.plan, fixture.runs, **settings)
-
-
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The grid and what all its runs share."""
-
-    name: Word = field("what this grid is called")
-    models: Words = field("which models are trained")
-    delays: Ints = field("moves between the cue and RECALL")
-    seeds: Ints = field("seeds of the initial parameters")
-    train: Int = field("training episodes of each delay")
-    validation: Int = field("validation episodes of each delay")
-    test: Int = field("test episodes of each delay")
-    epochs: Int = field("times that a run reads its training episodes")
-    batch: Int = field("episodes a step")
-    train_seed: Int = field("seed of training episodes; each delay adds itself")
-    validation_seed: Int = field("seed of validation episodes, likewise")
-    test_seed: Int = field("seed of test episodes, likewise")
-    order_seed: Int = field(
-        "seed of the batches' order, likewise; the same for all runs of a delay"
-    )
-    vocabulary: Words = field("tokens in the order of their ids; the first four are moves")
-    loss: Word = field("what is minimised: mean cross-entropy over all positions")
-    checkpoint: Word = field("what chooses the epoch that is tested: the lowest of it")
-
-
-class OptimizerRecord(Record, kind="OPTIMIZER"):
-    """How a gradient becomes a step."""
-
-    name: Word = field("the method")
-    learning_rate: Real = field("length of a step")
-    first_decay: Real = field("beta 1, of the mean of gradients")
-    second_decay: Real = field("beta 2, of the mean of squared gradients")
-    epsilon: Real = field("added to the root of the second mean")
-    clip_norm: Real = field("a longer gradient is scaled down to this norm, all parameters at once")
-
-
-class ModelRecord(Record, kind="MODEL"):
-    """One model's size."""
-
-    model: Word = field("rnn, gru or transformer", aligns=True)
-    embedding_width: Int = field("features of a token")
-    state_width: Int = field("features that reach the head at each position")
-    parameter_count: Int = field("scalars in all parameters")
-    initialization: Word = field(
-        "uniform: in +-1/sqrt(n), n a cell's state width, an embedding's width or else the inputs"
-    )
-
-
-class EpisodeRecord(Record, kind="EPISODE"):
-    """The first training episode of a delay."""
-
-    delay: Int = field("moves between the cue and RECALL", aligns=True)
-    seed: Int = field("seed of the delay's training episodes")
-    tokens: Words = field("the whole episode, delay + 5 tokens")
-    inputs: Int = field("tokens that a model reads: all but the last")
-    recall_position: Int = field("0-based position whose prediction is the cue")
-
-
-class Baseline(Record):
-    """A predictor that remembers nothing, on the test episodes of a delay."""
-
-    delay: Int = field("moves between the cue and RECALL", aligns=True)
-    predictor: Word = field(
-        "uniform-moves: 1/4 for each move; train-frequency: how often each was the cue in training",
-        aligns=True,
-    )
-    accuracy: Real = field("of its most likely move, as a fraction; expected where all are equal")
-    cross_entropy: Real = field("mean of -log(probability of the cue), in nats")
-
-
-class EpochRecord(Record, kind="EPOCH"):
-    """One epoch of one run."""
-
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    seed: Int = field("which initial parameters", aligns=True)
-    epoch: Int = field("1-based", aligns=True)
-    train_loss: Real = field("mean loss of its batches, each before its step, in nats")
-    largest_norm: Real = field("longest gradient before clipping")
-    clipped: Int = field("batches whose gradient was scaled down")
-    validation_cross_entropy: Real = field("of the cue after RECALL, after the epoch, in nats")
-
-
-class RunRecord(Record, kind="RUN"):
-    """One run: its checkpoint, and how that does on the test episodes."""
-
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    seed: Int = field("which initial parameters", aligns=True)
-    checkpoint_epoch: Int = field("1-based epoch with the lowest validation cross-entropy")
-    first_train_loss: Real = field("mean loss of the first epoch, in nats")
-    last_train_loss: Real = field("mean loss of the last epoch, in nats")
-    clipped: Int = field("batches of all epochs whose gradient was scaled down")
-    validation_cross_entropy: Real = field("of the cue after RECALL at the checkpoint, in nats")
-    accuracy: Real = field(
-        "fraction of test episodes whose likeliest token after RECALL is the cue"
-    )
-    cross_entropy: Real = field("of the cue after RECALL on test episodes, in nats")
-    token_cross_entropy: Real = field("of all tokens of the test episodes, in nats")
-    changed_cue_accuracy: Real = field(
-        "the accuracy once every test episode's cue is replaced by the next move"
-    )
-
-
-class Cell(Record):
-    """One model on one delay over all seeds, beside the published table."""
-
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    runs: Int = field("how many seeds")
-    accuracy_mean: Real = field("mean test accuracy")
-    accuracy_deviation: Real | None = field(
-        "sample deviation, divided by runs - 1; none for one run"
-    )
-    cross_entropy_mean: Real = field("mean test cross-entropy of the cue, in nats")
-    cross_entropy_deviation: Real | None = field("its sample deviation")
-    table_mean: Real | None = field("the published mean accuracy; none where there is none")
-    table_deviation: Real | None = field("the published sample deviation")
-    difference: Real | None = field("accuracy-mean - table-mean")
-    agrees: Flag | None = field(
-        "whether the difference is at most three table-deviations and half a printed digit"
-    )
 
 
 @trace("cue-recall", version=1, fixture=CueRecallFixture, training=training)

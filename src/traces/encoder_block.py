@@ -47,7 +47,8 @@ from ._encoder_forward import (
     forward_pre,
     norm_rows,
 )
-from ._parameter_gradients import ParameterGradient, parameter_gradients
+from ._encoder_gradients import ParameterGradient
+from ._parameter_gradients import parameter_rows
 
 
 class EncoderBlockFixture(EncoderFixture):
@@ -108,7 +109,9 @@ class FixtureRecord(Record, kind="FIXTURE"):
     norm: Word = field("pre or post: where the LayerNorms of the block stand")
     final_norm: Flag = field("whether the stack ends in a LayerNorm")
     mask: Word = field("none, or causal: position t sees the sources 0..t")
-    epsilon: ShortestReal = field("what each LayerNorm adds to a variance")
+    epsilon: ShortestReal = field(
+        "what each LayerNorm adds to a variance", formula="fixture.epsilon"
+    )
     parameter_count: Int = field("scalars in all parameters")
 
 
@@ -118,12 +121,26 @@ class Input(Record):
     position: Int = field("0-based", aligns=True)
     token_id: Int = field("row of the embedding table")
     token: Word | None = field("its word", omitted=True)
-    embedding: Reals = field("that row, model-width values")
-    encoding: Reals = field("the position's sines and cosines, model-width values")
-    input: Reals = field("H0 = embedding + encoding")
+    embedding: Reals = field(
+        "that row", shape="model_width", formula="fixture.embeddings[token_id]"
+    )
+    encoding: Reals = field(
+        "the position's sines and cosines",
+        shape="model_width",
+        formula="sinusoids(position, model_width, fixture.position_base)",
+    )
+    input: Reals = field("H0", shape="model_width", formula="embedding + encoding")
 
 
-@trace("encoder-block", version=1, fixture=EncoderBlockFixture)
+@trace(
+    "encoder-block",
+    version=1,
+    fixture=EncoderBlockFixture,
+    loss=(
+        "dot(fixture.upstream, LayerNormRow(layer='final').output if final_norm else"
+        " Residual(sum='second').output if norm == 'pre' else LayerNormRow(layer='second').output)"
+    ),
+)
 def encoder_block_trace(
     fixture: EncoderBlockFixture,
 ) -> Iterator[
@@ -165,7 +182,7 @@ def encoder_block_trace(
         yield from norm_rows("final", final)
         yield from norm_backward("final", final, run.backward)
     yield from (backward_pre if fixture.norm == "pre" else backward_post)(run.block, run.backward)
-    yield from parameter_gradients(run.encoder.parameters, run.backward.adjoint)
+    yield from parameter_rows(ParameterGradient, run.encoder.parameters, run.backward.adjoint)
 
 
 def inputs(fixture: EncoderBlockFixture, run: Computation) -> Iterator[Input]:

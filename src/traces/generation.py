@@ -202,13 +202,20 @@ class TeacherForced(Record):
     """One row of the recorded sequence, which predicts a token of the continuation."""
 
     position: Int = field("the row, 0-based", aligns=True)
-    input_id: Int = field("the recorded token here")
-    target_id: Int = field("the recorded token that comes next")
+    input_id: Int = field(
+        "the recorded token here", formula="concat(prefix, continuation)[position]"
+    )
+    target_id: Int = field(
+        "the recorded token that comes next",
+        formula="concat(prefix, continuation)[position + 1]",
+    )
     target: Word | None = field("its word", omitted=True)
-    logits: Reals = field("h W_o^T + b_o, vocabulary values, from one pass over the whole record")
+    logits: Reals = field("h W_o^T + b_o, from one pass over the whole record", shape="vocabulary")
     same_alone: YesNo = field("whether a pass over the prefix alone gives the same bits")
-    probability: Real = field("softmax of the logits at the target")
-    cross_entropy: Real = field("-log probability, from the logits, in nats")
+    probability: Real = field("of the target", formula="softmax(logits)[target_id]")
+    cross_entropy: Real = field(
+        "-log probability, from the logits, in nats", formula="-log_softmax(logits)[target_id]"
+    )
     predicted_id: Int = field("the first of the largest logits")
     correct: Flag = field("whether predicted-id is target-id")
 
@@ -218,10 +225,21 @@ class Generation(Record):
 
     rule: Word = field("greedy or sampled", aligns=True)
     step: Int = field("0-based", aligns=True)
-    prefix: Ints = field("all tokens before it, recorded and generated")
-    logits: Reals = field("h W_o^T + b_o of the last row, vocabulary values")
-    probabilities: Reals = field("softmax of the logits")
-    cumulative: Reals | None = field("their sums in class order, where sampled", omitted=True)
+    prefix: Ints = field(
+        "all tokens before it, recorded and generated",
+        formula={
+            "step == 0": "FixtureRecord.prefix",
+            "": ("concat(Generation(step=step - 1).prefix, [Generation(step=step - 1).chosen_id])"),
+        },
+    )
+    logits: Reals = field("h W_o^T + b_o of the last row", shape="vocabulary")
+    probabilities: Reals = field("of every class", shape="vocabulary", formula="softmax(logits)")
+    cumulative: Reals | None = field(
+        "their sums in class order, where sampled",
+        omitted=True,
+        shape="vocabulary",
+        formula={"rule == 'sampled'": "cumulative_sum(probabilities)"},
+    )
     draw: Real | None = field("u in [0, 1), where sampled", omitted=True)
     chosen_id: Int = field("the token that is appended")
     chosen: Word | None = field("its word", omitted=True)
@@ -233,13 +251,23 @@ class Summary(Record):
     """What became of the continuation."""
 
     rule: Word = field("teacher-forced, greedy or sampled", aligns=True)
-    ids: Ints = field("the tokens, predicted from recorded prefixes or generated")
+    ids: Ints = field(
+        "the tokens, predicted from recorded prefixes or generated",
+        formula={
+            "rule == 'teacher-forced'": "TeacherForced.predicted_id",
+            "": "Generation.chosen_id",
+        },
+    )
     words: Words | None = field("their words", omitted=True)
     ended_by: Word = field("record, length or end-token")
     matches: Int = field("places where the token is the recorded one")
-    places: Int = field("tokens that were recorded")
+    places: Int = field("tokens that were recorded", formula="continuation.size")
     first_difference: Int | None = field("the first place that differs, 0-based")
-    loss: Real | None = field("mean cross-entropy of the recorded tokens, in nats", omitted=True)
+    loss: Real | None = field(
+        "mean cross-entropy of the recorded tokens, in nats",
+        omitted=True,
+        formula={"rule == 'teacher-forced'": "mean(TeacherForced.cross_entropy)"},
+    )
 
 
 @trace("generation", version=1, fixture=GenerationFixture)

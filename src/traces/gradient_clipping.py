@@ -26,6 +26,7 @@ from ..report.trace import trace
 from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 from ._probes import same_bits
 
+PARAMETERS = ("input_weight", "recurrent_weight", "head_weight", "hidden_bias", "head_bias")
 ROUNDING = 1.0 + 1e-12  # what the bound of an update is allowed for the rounding of both sides
 
 
@@ -60,13 +61,7 @@ class Computation(NamedTuple):
 
 
 def compute(fixture: GradientClippingFixture) -> Computation:
-    gradients = {
-        "input_weight": fixture.input_weight,
-        "recurrent_weight": fixture.recurrent_weight,
-        "head_weight": fixture.head_weight,
-        "hidden_bias": fixture.hidden_bias,
-        "head_bias": fixture.head_bias,
-    }
+    gradients: dict[str, Array] = {name: getattr(fixture, name) for name in PARAMETERS}
     arrays = [*gradients.values()]
     zeros = [np.zeros(values.shape) for values in arrays]
     thresholds = fixture.thresholds.tolist()
@@ -91,8 +86,8 @@ class FixtureRecord(Record, kind="FIXTURE"):
     name: Word = field("what these numbers are called")
     arrays: Int = field("parameter arrays")
     values: Int = field("scalars in all of them")
-    thresholds: Reals = field("tau; every one is tried")
-    learning_rate: Real = field("eta")
+    thresholds: Reals = field("tau; every one is tried", formula="fixture.thresholds")
+    learning_rate: Real = field("eta", formula="fixture.learning_rate")
 
 
 class GradientRecord(Record, kind="GRADIENT"):
@@ -100,8 +95,14 @@ class GradientRecord(Record, kind="GRADIENT"):
 
     parameter: Word = field("whose gradient it is", aligns=True)
     shape: Shape = field("of the parameter, outputs x inputs")
-    values: Reals = field("row-major")
-    norm: Real = field("its own length, the root of the sum of its squared values")
+    values: Reals = field(
+        "row-major",
+        shape="shape",
+        formula={f"parameter == '{name}'": f"fixture.{name}" for name in PARAMETERS},
+    )
+    norm: Real = field(
+        "its own length, the root of the sum of its squared values", formula="norm(values)"
+    )
 
 
 class Norm(Record):
@@ -109,11 +110,22 @@ class Norm(Record):
 
     gradient: Word = field("given, or zero: the same arrays full of zeros", aligns=True)
     threshold: Real = field("tau", aligns=True)
-    norm: Real = field("|g|, the root of the sum of all squares, array by array, row-major")
-    norm_scientific: ScientificReal = field("the same with an exponent: gradients explode")
+    norm: Real = field(
+        "|g|, the root of the sum of all squares, array by array, row-major",
+        formula={"gradient == 'zero'": "0", "": "norm(GradientRecord.norm)"},
+    )
+    norm_scientific: ScientificReal = field(
+        "the same with an exponent: gradients explode", formula="norm"
+    )
     above: Flag = field("whether norm > threshold; if not, the gradient is left alone")
-    factor: Real = field("threshold / norm above the threshold, else 1")
-    shifted_factor: Real = field("PyTorch's min(1, threshold / (norm + 1e-6))")
+    factor: Real = field(
+        "what the gradient is multiplied by",
+        formula={"above": "threshold / norm", "": "1"},
+    )
+    shifted_factor: Real = field(
+        "PyTorch's min(1, threshold / (norm + 1e-6))",
+        formula="where(norm + 1e-6 > threshold, threshold / (norm + 1e-6), 1)",
+    )
 
 
 class ClippedRecord(Record, kind="CLIPPED"):
@@ -123,8 +135,16 @@ class ClippedRecord(Record, kind="CLIPPED"):
     threshold: Real = field("tau", aligns=True)
     parameter: Word = field("whose gradient it is", aligns=True)
     shape: Shape = field("of the parameter")
-    values: Reals = field("factor times the gradient")
-    shifted_values: Reals = field("PyTorch's factor times the gradient")
+    values: Reals = field(
+        "the gradient clipped",
+        shape="shape",
+        formula={"gradient == 'zero'": "0", "": "Norm.factor * GradientRecord.values"},
+    )
+    shifted_values: Reals = field(
+        "the gradient clipped with PyTorch's factor",
+        shape="shape",
+        formula={"gradient == 'zero'": "0", "": "Norm.shifted_factor * GradientRecord.values"},
+    )
     unchanged: Flag = field("whether values kept all their bits")
 
 
@@ -133,10 +153,15 @@ class Outcome(Record):
 
     gradient: Word = field("given or zero", aligns=True)
     threshold: Real = field("tau", aligns=True)
-    clipped_norm: Real = field("the norm after clipping")
-    shifted_norm: Real = field("the norm after clipping with PyTorch's factor")
-    update_norm: Real = field("learning-rate * clipped-norm, the length of plain gradient descent")
-    update_bound: Real = field("learning-rate * threshold")
+    clipped_norm: Real = field("the norm after clipping", formula="Norm.factor * Norm.norm")
+    shifted_norm: Real = field(
+        "the norm after clipping with PyTorch's factor",
+        formula="Norm.shifted_factor * Norm.norm",
+    )
+    update_norm: Real = field(
+        "the length of plain gradient descent", formula="learning_rate * clipped_norm"
+    )
+    update_bound: Real = field("what it cannot exceed", formula="learning_rate * threshold")
     within: Flag = field("whether |update-norm| <= |update-bound|, up to 1e-12 for rounding")
 
 

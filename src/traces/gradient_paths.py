@@ -26,9 +26,17 @@ from ..core.nn.parameters import named_parameter
 from ..core.nn.rnn import CellPass, ElmanCell
 from ..core.numerics.norms import euclidean_norm, spectral_norm
 from ..fixtures.fixture import Fixture, real, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
+from ._gradient_paths_records import (
+    Backpropagation,
+    FixedFactor,
+    FixtureRecord,
+    Jacobian,
+    Order,
+    Path,
+    Stretch,
+    TrajectoryRecord,
+)
 from ._probes import equal
 from ._rnn import jacobians, slopes
 from ._tape import Tape, require_steps
@@ -161,97 +169,6 @@ def vector_paths(fixture: GradientPathsFixture) -> VectorPaths:
                 product = matmul(product, constant(matrices[s]))
                 reverse = matmul(constant(matrices[s]), reverse)
     return VectorPaths(matrices, norms, bounds, sources[::-1], reverse.value)
-
-
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The three experiments."""
-
-    name: Word = field("what these numbers are called")
-    factors: Reals = field("derivatives of a transition, held fixed")
-    trajectories: Int = field("input sequences of the scalar RNN")
-    steps: Int = field("T, steps of each; also the most transitions of a fixed factor")
-    input_weight: Real = field("w_x of the scalar RNN; its initial state is 0, its activation tanh")
-    recurrent_weight: Real = field("w_h of the scalar RNN")
-    vector_steps: Int = field("steps of the vector RNN")
-    input_width: Int = field("coordinates of its observations")
-    hidden_width: Int = field("coordinates of its states")
-    last_gradient: Reals = field("dL/dh_q, given at its last state h_q")
-
-
-class FixedFactor(Record):
-    """A path whose transitions all have the same derivative."""
-
-    factor: Real = field("the derivative of every transition", aligns=True)
-    transitions: Int = field("k, how many are multiplied", aligns=True)
-    sensitivity: Real = field("|factor|^k, multiplied one by one")
-    scientific: ScientificReal = field("the same with an exponent")
-
-
-class TrajectoryRecord(Record, kind="TRAJECTORY"):
-    """The scalar RNN when its sequence is `length` steps long."""
-
-    trajectory: Int = field("0-based", aligns=True)
-    length: Int = field("T, steps from the first", aligns=True)
-    input: Real = field("x_{T-1}, the newest observation")
-    state: Real = field("h_{T-1}")
-    slope: Real = field("1 - h_{T-1}^2, the local derivative of tanh")
-    transition: Real = field("dh_{T-1}/dh_{T-2} = slope w_h; for T = 1 the one from h_-1")
-    sensitivity: Real = field(
-        "|dh_{T-1}/dh_0|, the product of the transitions but the first; 1 for T = 1"
-    )
-    scientific: ScientificReal = field("the same with an exponent")
-
-
-class Backpropagation(Record):
-    """The longest path of one trajectory again, by a backward pass through all its steps."""
-
-    trajectory: Int = field("0-based", aligns=True)
-    transitions: Int = field("from h_0 to the last state")
-    product: ScientificReal = field("their product, the first transition first")
-    adjoint: ScientificReal = field("dh_{T-1}/dh_0 on the tape, the last transition first")
-    difference: ScientificReal = field(
-        "|adjoint - product| / |product|, the rounding of two orders; 0 if both are 0"
-    )
-
-
-class Jacobian(Record):
-    """One row of the derivative of a state of the vector RNN by the state before it."""
-
-    step: Int = field("t, 0-based", aligns=True)
-    row: Int = field("i, the coordinate of h_t", aligns=True)
-    values: Reals = field("dh_{t,i}/dh_{t-1,j} for every j: row i of J_t = diag(1 - h_t^2) W_h")
-
-
-class Stretch(Record):
-    """The largest factor by which a matrix lengthens a vector."""
-
-    matrix: Word = field("J and the step, or W_h", aligns=True)
-    spectral_norm: Real = field("its largest singular value, by one-sided Jacobi rotations")
-
-
-class Path(Record):
-    """The way of a gradient from the last state h_q back to h_s."""
-
-    source: Int = field("s", aligns=True)
-    transitions: Int = field("q - s")
-    product_shape: Shape = field("hidden-width x hidden-width")
-    product: Reals = field("P = J_q J_{q-1} ... J_{s+1}, row-major; the identity for s = q")
-    from_product: Reals = field("last-gradient P")
-    gradient: Reals = field("dL/dh_s on the tape")
-    gradient_norm: Real = field("its Euclidean length")
-    gradient_norm_scientific: ScientificReal = field("the same with an exponent")
-    product_norm: Real = field("the spectral norm of P")
-    bound: Real = field("length of last-gradient, times the spectral norms of J_{s+1} to J_q")
-    bound_scientific: ScientificReal = field("the same with an exponent")
-    within: Flag = field("whether gradient-norm is at most bound, up to 1e-12 of it for rounding")
-
-
-class Order(Record):
-    """Matrix products do not commute."""
-
-    product: Reals = field("J_q ... J_1, row-major")
-    reverse: Reals = field("J_1 ... J_q, the same factors in the wrong order")
-    equal: Flag = field("whether they have equal values")
 
 
 @trace("gradient-paths", version=1, fixture=GradientPathsFixture)

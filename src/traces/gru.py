@@ -20,12 +20,22 @@ from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, parameter, trace_backward
 from ..core.nn.gru import GATES, GRU, GRUPass, GRUStep, mix
 from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
-from ..core.numerics import sum_axis
 from ..fixtures.fixture import Fixture, choice, prefix, real, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Int, Real, Reals, Word, Words
 from . import _gated as gated
+from ._gru_records import (
+    CarryPath,
+    FixtureRecord,
+    Gates,
+    InitialGradient,
+    JacobianRow,
+    MixtureRecord,
+    OtherConvention,
+    ParameterGradient,
+    Prediction,
+    State,
+    StepGradient,
+)
 from ._tape import Tape, require_steps
 
 
@@ -134,119 +144,7 @@ def step_jacobian(held: GRU, step: GRUStep) -> Jacobian:
     return Jacobian(gated.jacobian(direct.state, previous), gated.jacobian(again.state, previous))
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything, and which of the conventions this cell follows."""
-
-    name: Word = field("what these numbers are called")
-    sequences: Int = field("independent sequences, row-major over the leading axes")
-    time_steps: Int = field("steps of each")
-    input_width: Int = field("features of an input")
-    hidden_width: Int = field("coordinates of a state, H")
-    output_width: Int = field("features of a prediction")
-    gates: Words = field("in the order of PyTorch's stacked rows, H rows each")
-    biases: Int = field("bias vectors of each gate: one beside W_x, one beside W_h")
-    reset: Word = field("whether r weighs h W_hn^T + b_hn (after) or h itself (before)")
-    initial: Word = field("whether the first state is the fixture's (given) or zero")
-    parameter_count: Int = field("scalars in cell and head")
-    loss: Real = field("half the squared error, added over outputs and sequences")
-
-
-class MixtureRecord(Record, kind="MIXTURE"):
-    """One coordinate mixed from two given numbers; no cell computed them."""
-
-    update: Real = field("u")
-    previous: Real = field("h")
-    candidate: Real = field("n")
-    kept: Real = field("u h")
-    written: Real = field("(1 - u) n")
-    state: Real = field("u h + (1 - u) n")
-    swapped_state: Real = field("(1 - u) h + u n, where a source lets u weigh the candidate")
-
-
-class Gates(Record):
-    """Both gates of one step; all values are H wide but the input."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    input: Reals = field("x_t")
-    previous_state: Reals = field("h_{t-1}")
-    reset_pre: Reals = field("x W_xr^T + b_xr + h W_hr^T + b_hr")
-    reset: Reals = field("r = sigmoid(reset-pre)")
-    update_pre: Reals = field("x W_xu^T + b_xu + h W_hu^T + b_hu")
-    update: Reals = field("u = sigmoid(update-pre)")
-
-
-class State(Record):
-    """The candidate and the state of the same step."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    recurrent_affine: Reals = field("h W_hn^T + b_hn; (r h) W_hn^T + b_hn if reset=before")
-    recurrent_term: Reals = field("r recurrent-affine; recurrent-affine itself if reset=before")
-    candidate_pre: Reals = field("x W_xn^T + b_xn + recurrent-term")
-    candidate: Reals = field("n = tanh(candidate-pre)")
-    kept: Reals = field("u h")
-    written: Reals = field("(1 - u) n")
-    state: Reals = field("h_t = kept + written")
-
-
-class OtherConvention(Record):
-    """The same weights with the reset on the other side, run from the same first state."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    reset: Word = field("where the reset stands here: before or after the recurrent affine map")
-    candidate: Reals = field("n of this other model")
-    state: Reals = field("its h_t, computed from its own h_{t-1}")
-    difference: Reals = field("its h_t minus the h_t above")
-
-
-class StepGradient(Record):
-    """One step on the way back, the last step first."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    state_gradient: Reals = field("dL/dh_t, all later steps included")
-    candidate_gradient: Reals = field("dL/dn = dL/dh_t (1 - u)")
-    candidate_pre_gradient: Reals = field("dL/dn (1 - n^2)")
-    recurrent_affine_gradient: Reals = field("candidate-pre-gradient, times r unless reset=before")
-    reset_gradient: Reals = field("dL/dr, through the recurrent term")
-    reset_pre_gradient: Reals = field("dL/dr r (1 - r)")
-    update_gradient: Reals = field("dL/du = dL/dh_t (h_{t-1} - n)")
-    update_pre_gradient: Reals = field("dL/du u (1 - u)")
-    input_gradient: Reals = field("dL/dx_t")
-
-
-class InitialGradient(Record):
-    """What arrives at the state before the first step."""
-
-    sequence: Int = field("0-based", aligns=True)
-    state: Reals = field("h before the first step")
-    state_gradient: Reals = field("dL/dh before the first step")
-
-
-class JacobianRow(Record, kind="JACOBIAN"):
-    """One row of d h_t / d h_{t-1}, from a backward pass with that coordinate as its seed."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    coordinate: Int = field("of h_t", aligns=True)
-    carry: Reals = field("the row with gates and candidate held: of diag(u)")
-    full: Reals = field("the row of the whole step's derivative")
-    difference: Reals = field("full - carry: through r, u and n")
-
-
-class CarryPath(Record):
-    """One row of d h_last / d h_initial, beside what the update gates alone carry so far."""
-
-    sequence: Int = field("0-based", aligns=True)
-    coordinate: Int = field("of the last state", aligns=True)
-    full: Reals = field("the row through all steps")
-    carried: Real = field("the product of this coordinate's update gates over all steps")
-    difference: Real = field("the row's own coordinate minus carried")
-
-
-@trace("gru", version=1, fixture=GRUFixture)
+@trace("gru", version=1, fixture=GRUFixture, loss="sum(Prediction.loss)")
 def gru_trace(
     fixture: GRUFixture,
 ) -> Iterator[
@@ -255,46 +153,33 @@ def gru_trace(
     | Gates
     | State
     | OtherConvention
-    | gated.Prediction
+    | Prediction
     | StepGradient
     | InitialGradient
-    | gated.ParameterGradient
+    | ParameterGradient
     | JacobianRow
     | CarryPath
 ]:
     done = compute(fixture)
     mixture = mixture_record(fixture)
-    yield fixture_record(fixture, done)
+    yield FixtureRecord(
+        name=fixture.name,
+        gates=GATES,
+        reset=fixture.reset,
+        initial=fixture.initial,
+        **gated.sizes(done.x, done.cell.parameters, done.head, done.loss),
+    )
     yield mixture
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from gated.predictions(done.reading, done.target, done.loss)
+    yield from gated.predictions(Prediction, done.reading, done.target, done.loss)
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
-        fixture.parameter_prefix, GATES, done.cell.parameters, done.head
+        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.head
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)
-
-
-def fixture_record(fixture: GRUFixture, done: Computation) -> FixtureRecord:
-    sequences, steps, width = done.x.shape
-    parameters = (*done.cell.parameters, *done.head.parameters)
-    return FixtureRecord(
-        name=fixture.name,
-        sequences=sequences,
-        time_steps=steps,
-        input_width=width,
-        hidden_width=done.cell.hidden_width,
-        output_width=done.reading.prediction.shape[1],
-        gates=GATES,
-        biases=sum(name.endswith("bias") for name, _ in done.cell.parameters),
-        reset=fixture.reset,
-        initial=fixture.initial,
-        parameter_count=sum(tensor.value.size for _, tensor in parameters),
-        loss=float(sum_axis(done.loss.loss.value, 0)),
-    )
 
 
 def mixture_record(fixture: GRUFixture) -> MixtureRecord:
@@ -386,13 +271,4 @@ def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow |
                 full=full,
                 difference=full - carry,
             )
-    for coordinate, (full, carried) in enumerate(
-        zip(done.path[sequence], done.carried[sequence], strict=True)
-    ):
-        yield CarryPath(
-            sequence=sequence,
-            coordinate=coordinate,
-            full=full,
-            carried=float(carried),
-            difference=float(full[coordinate] - carried),
-        )
+    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])

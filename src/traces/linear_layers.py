@@ -74,7 +74,9 @@ class FixtureRecord(Record, kind="FIXTURE"):
     input_width: Int = field("features of a position")
     output_width: Int = field("features of a result")
     bias: Flag = field("whether there is one")
-    parameter_count: Int = field("scalars in the weight and the bias")
+    parameter_count: Int = field(
+        "scalars in the weight and the bias", formula="(input_width + bias) * output_width"
+    )
     input_shape: Shape = field("leading axes x input-width")
     output_shape: Shape = field("leading axes x output-width")
     upstream_shape: Shape = field("the shape of dL/dy")
@@ -83,20 +85,22 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class Input(Record):
     """All of x."""
 
-    values: Reals = field("row-major")
+    values: Reals = field("x, row-major", shape="input_shape", formula="fixture.input")
 
 
 class WeightRow(Record):
     """What one input feature gives to every output feature."""
 
     input_feature: Int = field("0-based", aligns=True)
-    values: Reals = field("W[input-feature], output-width values")
+    values: Reals = field(
+        "a row of W", shape="output_width", formula="fixture.weight[input_feature]"
+    )
 
 
 class Bias(Record):
     """All of b."""
 
-    values: Reals | None = field("output-width values")
+    values: Reals | None = field("b", shape="output_width", formula={"bias": "fixture.bias"})
 
 
 class Cell(Record):
@@ -105,11 +109,26 @@ class Cell(Record):
     position: Int = field("0-based, row-major over the leading axes", aligns=True)
     coordinate: Ints = field("the position on each leading axis")
     output_feature: Int = field("0-based", aligns=True)
-    input: Reals = field("x at this position, input-width values")
-    products: Products = field("x * W[:, output-feature], in the order in which they are added")
-    weighted_sum: Real = field("the sum of the products")
-    bias: Real | None = field("b[output-feature]")
-    result: Real = field("y at this position: weighted-sum + bias")
+    input: Reals = field(
+        "x at this position",
+        shape="input_width",
+        formula="reshape(Input.values, -1, input_width)[position]",
+    )
+    products: Products = field(
+        "each feature with its weight, in the order in which they are added",
+        shape="input_width 2",
+        formula="pairs(input, WeightRow.values[:, output_feature])",
+    )
+    weighted_sum: Real = field(
+        "the products added up", formula="sum(products[:, 0] * products[:, 1])"
+    )
+    bias: Real | None = field(
+        "of this output feature", formula={"bias is not None": "Bias.values[output_feature]"}
+    )
+    result: Real = field(
+        "y at this position",
+        formula={"bias is not None": "weighted_sum + bias", "": "weighted_sum"},
+    )
 
 
 class PositionGradient(Record):
@@ -117,30 +136,54 @@ class PositionGradient(Record):
 
     position: Int = field("0-based, row-major over the leading axes", aligns=True)
     coordinate: Ints = field("the position on each leading axis")
-    upstream: Reals = field("dL/dy, output-width values")
-    input_gradient: Reals = field("dL/dx = upstream W^T, input-width values")
+    upstream: Reals = field(
+        "dL/dy",
+        shape="output_width",
+        formula="reshape(fixture.upstream, -1, output_width)[position]",
+        gradient_of="Cell.result",
+    )
+    input_gradient: Reals = field(
+        "dL/dx",
+        shape="input_width",
+        formula="upstream @ WeightRow.values.T",
+        gradient_of="reshape(Input.values, -1, input_width)[position]",
+    )
 
 
 class WeightGradient(Record):
     """The gradient of the weight, added up over all positions."""
 
     shape: Shape = field("input-width x output-width")
-    values: Reals = field("dL/dW = sum over positions of x^T upstream, row-major")
+    values: Reals = field(
+        "dL/dW, row-major",
+        shape="shape",
+        formula="reshape(Input.values, -1, input_width).T @ PositionGradient.upstream",
+        gradient_of="WeightRow.values",
+    )
 
 
 class BiasGradient(Record):
     """The gradient of the bias, added up over all positions."""
 
     shape: Shape | None = field("output-width")
-    values: Reals | None = field("dL/db = sum over positions of upstream")
+    values: Reals | None = field(
+        "dL/db",
+        shape="output_width",
+        formula={"bias": "sum(PositionGradient.upstream, axis=0)"},
+        gradient_of={"bias": "Bias.values"},
+    )
 
 
 class Policy(Record):
     """The same projection with and without a bias."""
 
-    affine_parameters: Int = field("scalars with the bias")
-    bias_free_parameters: Int = field("scalars without it")
-    bias_free_output: Reals = field("x W, row-major")
+    affine_parameters: Int = field(
+        "scalars with the bias", formula="(input_width + 1) * output_width"
+    )
+    bias_free_parameters: Int = field("scalars without it", formula="input_width * output_width")
+    bias_free_output: Reals = field(
+        "x W, row-major", shape="output_shape", formula="Input.values @ WeightRow.values"
+    )
 
 
 class Axes(Record):
@@ -154,7 +197,12 @@ class Axes(Record):
     )
 
 
-@trace("linear-layers", version=1, fixture=LinearFixture)
+@trace(
+    "linear-layers",
+    version=1,
+    fixture=LinearFixture,
+    loss="dot(reshape(fixture.upstream, -1), Cell.result)",
+)
 def linear_trace(
     fixture: LinearFixture,
 ) -> Iterator[

@@ -25,12 +25,20 @@ from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, parameter, trace_backward
 from ..core.nn.lstm import GATES, LSTM, LSTMPass, LSTMStep, remember
 from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
-from ..core.numerics import sum_axis
 from ..fixtures.fixture import Fixture, choice, prefix, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Int, Real, Reals, Word, Words
 from . import _gated as gated
+from ._lstm_records import (
+    CarryPath,
+    FixtureRecord,
+    Gates,
+    InitialGradient,
+    JacobianRow,
+    Memory,
+    ParameterGradient,
+    Prediction,
+    StepGradient,
+)
 from ._tape import Tape, require_steps
 
 
@@ -170,147 +178,37 @@ def step_jacobian(held: LSTM, step: LSTMStep) -> list[Block]:
     ]
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything."""
-
-    name: Word = field("what these numbers are called")
-    sequences: Int = field("independent sequences, row-major over the leading axes")
-    time_steps: Int = field("steps of each")
-    input_width: Int = field("features of an input")
-    hidden_width: Int = field("coordinates of a cell and of a state, H")
-    output_width: Int = field("features of a prediction")
-    gates: Words = field("in the order of PyTorch's stacked rows, H rows each")
-    biases: Int = field("bias vectors of each gate: 1 merged, or 2, beside W_x and beside W_h")
-    initial: Word = field("whether the first cell and state are the fixture's (given) or zero")
-    parameter_count: Int = field("scalars in cell and head")
-    loss: Real = field("half the squared error, added over outputs and sequences")
-
-
-class Gates(Record):
-    """Gates and candidate of one step; all values are H wide but the input."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    input: Reals = field("x_t")
-    previous_state: Reals = field("h_{t-1}")
-    input_pre: Reals = field("x W_xi^T + h W_hi^T + biases")
-    input_gate: Reals = field("i = sigmoid(input-pre)")
-    forget_pre: Reals = field("x W_xf^T + h W_hf^T + biases")
-    forget_gate: Reals = field("f = sigmoid(forget-pre)")
-    candidate_pre: Reals = field("x W_xc^T + h W_hc^T + biases")
-    candidate: Reals = field("g = tanh(candidate-pre)")
-    output_pre: Reals = field("x W_xo^T + h W_ho^T + biases")
-    output_gate: Reals = field("o = sigmoid(output-pre)")
-
-
-class Memory(Record):
-    """Cell and state of the same step."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    previous_cell: Reals = field("c_{t-1}")
-    kept: Reals = field("f c_{t-1}")
-    written: Reals = field("i g")
-    cell: Reals = field("c_t = kept + written")
-    cell_tanh: Reals = field("tanh(c_t)")
-    state: Reals = field("h_t = o tanh(c_t)")
-
-
-class StepGradient(Record):
-    """One step on the way back, the last step first."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    state_gradient: Reals = field("dL/dh_t, all later steps included")
-    output_gate_gradient: Reals = field("dL/do = dL/dh_t tanh(c_t)")
-    output_pre_gradient: Reals = field("dL/do o (1 - o)")
-    cell_gradient: Reals = field("dL/dc_t = dL/dh_t o (1 - tanh(c_t)^2) + dL/dc_{t+1} f_{t+1}")
-    forget_gate_gradient: Reals = field("dL/df = dL/dc_t c_{t-1}")
-    forget_pre_gradient: Reals = field("dL/df f (1 - f)")
-    input_gate_gradient: Reals = field("dL/di = dL/dc_t g")
-    input_pre_gradient: Reals = field("dL/di i (1 - i)")
-    candidate_gradient: Reals = field("dL/dg = dL/dc_t i")
-    candidate_pre_gradient: Reals = field("dL/dg (1 - g^2)")
-    input_gradient: Reals = field("dL/dx_t")
-
-
-class InitialGradient(Record):
-    """What arrives at the pair before the first step."""
-
-    sequence: Int = field("0-based", aligns=True)
-    cell: Reals = field("c before the first step")
-    state: Reals = field("h before the first step")
-    cell_gradient: Reals = field("dL/dc before the first step")
-    state_gradient: Reals = field("dL/dh before the first step")
-
-
-class JacobianRow(Record, kind="JACOBIAN"):
-    """One row of d (c_t, h_t) / d (c_{t-1}, h_{t-1}), from a backward pass with that seed."""
-
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    of: Word = field("the row's half of the pair: cell (c_t) or state (h_t)", aligns=True)
-    coordinate: Int = field("of that half", aligns=True)
-    carry: Reals = field("by c_{t-1}, gates and candidate held: of diag(f), or diag(o tanh'(c) f)")
-    by_cell: Reals = field("by c_{t-1} through the whole step")
-    cell_difference: Reals = field("by-cell - carry: 0, as no gate reads the cell")
-    by_state: Reals = field("by h_{t-1}: all of it through gates and candidate")
-
-
-class CarryPath(Record):
-    """One row of d c_last / d c_initial, beside what the forget gates alone carry so far."""
-
-    sequence: Int = field("0-based", aligns=True)
-    coordinate: Int = field("of the last cell", aligns=True)
-    full: Reals = field("the row through all steps, states included")
-    carried: Real = field("the product of this coordinate's forget gates over all steps")
-    difference: Real = field("the row's own coordinate minus carried")
-
-
-@trace("lstm", version=1, fixture=LSTMFixture)
+@trace("lstm", version=1, fixture=LSTMFixture, loss="sum(Prediction.loss)")
 def lstm_trace(
     fixture: LSTMFixture,
 ) -> Iterator[
     FixtureRecord
     | Gates
     | Memory
-    | gated.Prediction
+    | Prediction
     | StepGradient
     | InitialGradient
-    | gated.ParameterGradient
+    | ParameterGradient
     | JacobianRow
     | CarryPath
 ]:
     done = compute(fixture)
-    yield fixture_record(fixture, done)
+    yield FixtureRecord(
+        name=fixture.name,
+        gates=GATES,
+        initial=fixture.initial,
+        **gated.sizes(done.x, done.cell.parameters, done.head, done.loss),
+    )
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from gated.predictions(done.reading, done.target, done.loss)
+    yield from gated.predictions(Prediction, done.reading, done.target, done.loss)
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
-        fixture.parameter_prefix, GATES, done.cell.parameters, done.head
+        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.head
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)
-
-
-def fixture_record(fixture: LSTMFixture, done: Computation) -> FixtureRecord:
-    sequences, steps, width = done.x.shape
-    parameters = (*done.cell.parameters, *done.head.parameters)
-    return FixtureRecord(
-        name=fixture.name,
-        sequences=sequences,
-        time_steps=steps,
-        input_width=width,
-        hidden_width=done.cell.hidden_width,
-        output_width=done.reading.prediction.shape[1],
-        gates=GATES,
-        biases=sum(name.endswith("bias") for name, _ in done.cell.parameters),
-        initial=fixture.initial,
-        parameter_count=sum(tensor.value.size for _, tensor in parameters),
-        loss=float(sum_axis(done.loss.loss.value, 0)),
-    )
 
 
 def forward_records(done: Computation, sequence: int) -> Iterator[Gates | Memory]:
@@ -386,12 +284,4 @@ def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow |
                     cell_difference=by_cell - carry,
                     by_state=by_state,
                 )
-    pairs = zip(done.path[sequence], done.carried[sequence], strict=True)
-    for coordinate, (full, carried) in enumerate(pairs):
-        yield CarryPath(
-            sequence=sequence,
-            coordinate=coordinate,
-            full=full,
-            carried=float(carried),
-            difference=float(full[coordinate] - carried),
-        )
+    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])

@@ -39,20 +39,17 @@ from ..core.errors import (
 from ..core.gradcheck import GradcheckReport, check_gradient
 from ..core.numerics import sum_axis as sum_values
 from ..fixtures.fixture import Fixture, indices, integer, real, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import (
-    Int,
-    Ints,
-    Real,
-    Reals,
-    Shape,
-    Shapes,
-    ShortestReal,
-    Status,
-    Word,
-    Words,
-    YesNo,
+from ._model_ops_records import (
+    Check,
+    Embedding,
+    Error,
+    FixtureRecord,
+    Forward,
+    Gradcheck,
+    Occurrence,
+    Pullback,
+    Target,
 )
 from ._probes import gradient, refusal, same_bits, total
 
@@ -125,112 +122,7 @@ def compute(fixture: ModelOpsFixture) -> Computation:
     )
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The tokens and where they lead."""
-
-    name: Word = field("what these numbers are called")
-    ids: Ints = field("the token at each position")
-    targets: Ints = field("the class at each position")
-    repeated_id: Int | None = field("the id that occurs most often, if any occurs twice")
-    occurrences: Int | None = field("how often it does")
-    loss: Real = field("mean negative log-likelihood, in nats")
-
-
-class Forward(Record):
-    """One operation of the forward pass."""
-
-    step: Int = field("0-based", aligns=True)
-    operation: Word = field("what was computed")
-    sources: Words = field("from which results or leaves")
-    input_shapes: Shapes = field("the shapes of the tensors among them")
-    output_shape: Shape = field("the shape of the result")
-    values: Reals = field("the result, row-major")
-
-
-class Target(Record):
-    """The gradient of one position's logits."""
-
-    position: Int = field("0-based", aligns=True)
-    token_id: Int = field("the token here")
-    target: Int = field("the class that was wanted")
-    gradient: Reals = field("dL/d logits = (softmax - one-hot target) / positions")
-    correct_sign: Word = field("`negative` for the target, `zero`, or else `unexpected`")
-    competitor_sign: Word | None = field(
-        "`positive` for every other class, `zero` for all, or else `unexpected`"
-    )
-    row_sum: Real = field("the sum of the gradient, zero up to rounding")
-
-
-class Pullback(Record):
-    """The adjoint that one operation hands to one of its operands."""
-
-    operation: Word = field("whose VJP it is", aligns=True)
-    operand: Word | None = field("left or right, where there are two", aligns=True, omitted=True)
-    parent: Word = field("what receives it")
-    shape: Shape = field("the shape of the operand")
-    gradient: Reals = field("dL/d operand, row-major")
-
-
-class Occurrence(Record):
-    """What one position gives to the embedding of its token."""
-
-    position: Int = field("0-based", aligns=True)
-    token_id: Int = field("the token here")
-    destination_row: Int = field("the row of the table that receives it")
-    contribution: Reals = field("dL/d gathered at this position")
-    repeated: YesNo = field("whether other positions give to the same row")
-
-
-class Embedding(Record):
-    """What one row of the table received."""
-
-    row: Int = field("the token id", aligns=True)
-    positions: Ints = field("where the token occurs")
-    occurrences: Int = field("how often")
-    gradient: Reals = field("the sum of the contributions, in order of position")
-
-
-class Check(Record):
-    """An elementwise operation at one point."""
-
-    operation: Word = field("exp, log or silu", aligns=True)
-    input: Real = field("the point")
-    output: Real = field("the value there")
-    gradient: Real = field("the derivative there")
-    status: Status = field("whether both are finite")
-
-
-class Gradcheck(Record):
-    """An operation's VJP against central differences."""
-
-    operation: Word = field("what was checked", aligns=True)
-    samples: Ints = field("flat indices of the checked coordinates")
-    max_scaled_error: Real = field(
-        "the worst |analytic - numerical| / max(1, |analytic|, |numerical|)"
-    )
-    tolerance: Real = field("the largest that passes")
-    status: Status = field("whether all pass")
-
-
-class Error(Record):
-    """One wrong use, and what it was refused for."""
-
-    kind_: Word = field("what was wrong", aligns=True)
-    position: Int | None = field("flat position of the id", omitted=True)
-    index: Int | None = field("the id", omitted=True)
-    rows: Int | None = field("rows of the table", omitted=True)
-    group: Int | None = field("row-major number of the group of logits", omitted=True)
-    target: Int | None = field("its target", omitted=True)
-    classes: Int | None = field("classes of a group", omitted=True)
-    operation: Word | None = field("the operation", omitted=True)
-    flat: Int | None = field("flat index in its result", omitted=True)
-    value: ShortestReal | None = field("what stood there", omitted=True)
-    gradients_unchanged: YesNo = field(
-        "whether it was refused and all stored gradients kept their bits"
-    )
-
-
-@trace("model-autodiff-ops", version=1, fixture=ModelOpsFixture)
+@trace("model-autodiff-ops", version=1, fixture=ModelOpsFixture, loss="loss")
 def model_ops_trace(
     fixture: ModelOpsFixture,
 ) -> Iterator[

@@ -166,7 +166,9 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
     name: Word = field("what these numbers are called")
     token_ids: Ints = field("the ids of the record, the future included")
-    tokens: Int = field("rows that the model reads: all tokens but the last")
+    tokens: Int = field(
+        "rows that the model reads: all tokens but the last", formula="token_ids.size - 1"
+    )
     vocabulary: Int = field("classes that the head scores")
     model_width: Int = field("features of a row")
     blocks: Int = field("blocks of the stack, which ends in a LayerNorm")
@@ -177,11 +179,13 @@ class Alignment(Record):
     """One row: what it reads and what it has to predict."""
 
     position: Int = field("0-based", aligns=True)
-    input_id: Int = field("the token here")
+    input_id: Int = field("the token here", formula="token_ids[position]")
     input: Word | None = field("its word", omitted=True)
-    target_id: Int = field("the token that comes next")
+    target_id: Int = field("the token that comes next", formula="token_ids[position + 1]")
     target: Word | None = field("its word", omitted=True)
-    visible_ids: Ints = field("the tokens that a causal mask lets this row read")
+    visible_ids: Ints = field(
+        "the tokens that a causal mask lets this row read", formula="token_ids[: position + 1]"
+    )
     visible: Words | None = field("their words", omitted=True)
 
 
@@ -191,7 +195,9 @@ class Context(Record):
     setup: Word = field("which blocks have a causal mask", aligns=True)
     position: Int = field("0-based", aligns=True)
     changed_by: Ints = field("sources whose replacement changed a bit of this row's logits")
-    future: Ints = field("those of them that stand after this row")
+    future: Ints = field(
+        "those of them that stand after this row", formula="changed_by[changed_by > position]"
+    )
     leak: Flag = field("whether there are any")
 
 
@@ -199,14 +205,22 @@ class Probe(Record):
     """The last row whose target is an input too, before and after that input is replaced."""
 
     setup: Word = field("which blocks have a causal mask", aligns=True)
-    position: Int = field("the row, 0-based")
-    replaced_position: Int = field("the next one, whose token is the row's target")
-    token_id: Int = field("the token there")
-    replacement_id: Int = field("what stood there instead")
-    before: Reals = field("the row's logits, vocabulary values")
-    after: Reals = field("its logits with the target replaced")
-    largest_difference: Real = field("max |after - before|")
-    scientific: ScientificReal = field("the same, however small")
+    position: Int = field("the row, 0-based", formula="tokens - 2")
+    replaced_position: Int = field(
+        "the next one, whose token is the row's target", formula="position + 1"
+    )
+    token_id: Int = field("the token there", formula="token_ids[replaced_position]")
+    replacement_id: Int = field("what stood there instead", formula="(token_id + 1) % vocabulary")
+    before: Reals = field(
+        "the row's logits",
+        shape="vocabulary",
+        formula={"setup == 'every-block'": "TargetRow.logits"},
+    )
+    after: Reals = field("its logits with the target replaced", shape="vocabulary")
+    largest_difference: Real = field("between both, absolute", formula="max(abs(after - before))")
+    scientific: ScientificReal = field(
+        "the same, however small", formula="max(abs(after - before))"
+    )
     leak: Flag = field("whether any bit differs")
 
 
@@ -214,7 +228,7 @@ class Leak(Record):
     """What one setup came to."""
 
     setup: Word = field("which blocks have a causal mask", aligns=True)
-    masks: Words = field("causal or none, one a block")
+    masks: Words = field("causal or none, one a block", shape="blocks")
     leaking_rows: Ints = field("rows that a later token changed")
     leak: Flag = field("whether there are any")
 
@@ -223,19 +237,34 @@ class TargetRow(Record, kind="TARGET"):
     """One row's prediction, with a causal mask in every block."""
 
     position: Int = field("0-based", aligns=True)
-    target_id: Int = field("the token that comes next")
-    logits: Reals = field("h W_o^T + b_o, vocabulary values")
-    probabilities: Reals = field("softmax of the logits")
-    cross_entropy: Real = field("-log probability of the target, from the logits, in nats")
-    logits_gradient: Reals = field("dL/d logits = (probabilities - one-hot target) / tokens")
+    target_id: Int = field("the token that comes next", formula="token_ids[position + 1]")
+    logits: Reals = field("h W_o^T + b_o", shape="vocabulary")
+    probabilities: Reals = field("of every class", shape="vocabulary", formula="softmax(logits)")
+    cross_entropy: Real = field(
+        "-log probability of the target, from the logits, in nats",
+        formula="-log_softmax(logits)[target_id]",
+    )
+    logits_gradient: Reals = field(
+        "dL/d logits",
+        shape="vocabulary",
+        formula="(probabilities - one_hot(target_id, vocabulary)) / tokens",
+        gradient_of="logits",
+    )
 
 
 class Loss(Record):
     """The mean over the rows that have a target."""
 
-    targets: Word = field("with-last: the record's last token is a target; within: it is not there")
-    rows: Int = field("rows with a target")
-    loss: Real | None = field("mean cross-entropy in nats, none without a row")
+    targets: Word = field(
+        "with-last: the record's last token is a target; within: it is not there", aligns=True
+    )
+    rows: Int = field(
+        "rows with a target", formula={"targets == 'with-last'": "tokens", "": "tokens - 1"}
+    )
+    loss: Real | None = field(
+        "mean cross-entropy in nats, none without a row",
+        formula={"rows": "mean(TargetRow.cross_entropy[:rows])"},
+    )
 
 
 class Error(Record):
@@ -243,11 +272,16 @@ class Error(Record):
 
     case: Word = field("what was tried", aligns=True)
     rejected: YesNo = field("whether attention refused the row that sees nothing")
-    row: Ints | None = field("that row, by its index")
+    row: Ints | None = field("that row, by its index", shape="1")
     message: Text = field("what it said")
 
 
-@trace("next-token", version=1, fixture=NextTokenFixture)
+@trace(
+    "next-token",
+    version=1,
+    fixture=NextTokenFixture,
+    loss="Loss(targets='with-last').loss",
+)
 def next_token_trace(
     fixture: NextTokenFixture,
 ) -> Iterator[FixtureRecord | Alignment | Context | Probe | Leak | TargetRow | Loss | Error]:

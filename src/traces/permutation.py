@@ -109,10 +109,19 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
     name: Word = field("what these numbers are called")
     ids: Ints = field("the tokens in their order")
-    permutation: Ints = field("at position p of the second reading stands token permutation[p]")
+    permutation: Ints = field(
+        "at position p of the second reading stands token permutation[p]", shape="tokens"
+    )
     blocks: Int = field("blocks of the stack, which ends in a LayerNorm")
     norm: Word = field("pre or post: where the LayerNorms of a block stand")
-    tolerance: ShortestReal = field("largest difference that still counts as equal")
+    tolerance: ShortestReal = field(
+        "largest difference that still counts as equal", formula="fixture.tolerance"
+    )
+
+    @property
+    def tokens(self) -> int:
+        """How many are read, in both orders."""
+        return len(self.ids)
 
 
 class Stage(Record):
@@ -122,7 +131,9 @@ class Stage(Record):
     block: Int = field("0-based", aligns=True)
     stage: Word = field("what is compared; `weights` change places on both axes", aligns=True)
     head: Int | None = field("of weights, 0-based", aligns=True, omitted=True)
-    largest_difference: Real = field("max |second[p] - first[permutation[p]]|")
+    largest_difference: Real = field(
+        "max |second[p] - first[permutation[p]]|", formula="scientific"
+    )
     scientific: ScientificReal = field("the same; rounding is too small for 12 decimals")
     same_bits: YesNo = field("whether not even the last bit differs")
     equivariant: Flag = field("whether largest-difference <= tolerance")
@@ -133,12 +144,12 @@ class Row(Record):
 
     experiment: Word = field("which two readings", aligns=True)
     position: Int = field("p of the second reading, 0-based", aligns=True)
-    source: Int = field("permutation[p]: where the token stands in the first one")
-    token_id: Int = field("the token")
+    source: Int = field("where the token stands in the first one", formula="permutation[position]")
+    token_id: Int = field("the token", formula="ids[source]")
     token: Word | None = field("its word", omitted=True)
     output: Reals = field("row p of the second reading")
     expected: Reals = field("row permutation[p] of the first reading")
-    largest_difference: Real = field("max |output - expected|")
+    largest_difference: Real = field("between the two", formula="max(abs(output - expected))")
 
 
 class ExperimentRecord(Record, kind="EXPERIMENT"):
@@ -147,8 +158,11 @@ class ExperimentRecord(Record, kind="EXPERIMENT"):
     experiment: Word = field("which two readings", aligns=True)
     positions: Word = field("none, or sinusoidal: `stay` in place, or `move` with the tokens")
     mask: Word = field("none, or a causal one: `stay` in place, or `move` with the tokens")
-    largest_difference: Real = field("max over all rows of |output - expected|")
-    scientific: ScientificReal = field("the same; rounding is too small for 12 decimals")
+    largest_difference: Real = field("over all rows", formula="max(Row.largest_difference)")
+    scientific: ScientificReal = field(
+        "the same; rounding is too small for 12 decimals",
+        formula={"not equivariant": "max(Row.largest_difference)"},
+    )
     equivariant: Flag = field("whether largest-difference <= tolerance")
 
 
@@ -160,8 +174,10 @@ class RepeatedToken(Record):
     token: Word | None = field("its word", omitted=True)
     first: Int = field("its first position, 0-based")
     second: Int = field("its second position")
-    first_output: Reals = field("the output at the first one")
-    second_output: Reals = field("the output at the second one")
+    first_output: Reals = field("the output at the first one", formula="Row(source=first).expected")
+    second_output: Reals = field(
+        "the output at the second one", formula="Row(source=second).expected"
+    )
     same_bits: YesNo = field("whether nothing tells the two apart")
 
 

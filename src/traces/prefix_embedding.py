@@ -103,7 +103,9 @@ class Vocabulary(Record):
     id: Int = field("its index in the vocabulary, and its row in the table", aligns=True)
     token: Word = field("the word")
     positions: Ints = field("where the phrase has it")
-    embedding: Reals = field("its row of the table, width values")
+    embedding: Reals = field(
+        "its row of the table", shape="width", formula="fixture.embeddings[id]"
+    )
 
 
 class Lookup(Record):
@@ -112,7 +114,7 @@ class Lookup(Record):
     position: Int = field("0-based", aligns=True)
     token: Word = field("the word here")
     id: Int = field("its id; an index, not a measure of anything")
-    embedding: Reals = field("row id of the table, width values")
+    embedding: Reals = field("row id of the table", shape="width", formula="Vocabulary.embedding")
 
 
 class OneHot(Record):
@@ -138,7 +140,12 @@ class Contribution(Record):
     position: Int = field("0-based", aligns=True)
     token: Word = field("the word here")
     id: Int = field("the row that receives it")
-    gradient: Reals = field("dL/d picked row of this position")
+    gradient: Reals = field(
+        "dL/d picked row of this position",
+        shape="width",
+        formula="fixture.upstream[position]",
+        gradient_of="Lookup.embedding",
+    )
 
 
 class EmbeddingGradient(Record):
@@ -147,10 +154,20 @@ class EmbeddingGradient(Record):
     id: Int = field("the row", aligns=True)
     token: Word = field("the word")
     positions: Ints = field("the positions that contributed, none for a token that is not there")
-    gradient: Reals = field("the sum of their gradients, in order of position; zero without any")
+    gradient: Reals = field(
+        "the sum of their gradients, in order of position; zero without any",
+        shape="width",
+        formula="sum(Contribution(id=id).gradient, 0)",
+        gradient_of="fixture.embeddings[id]",
+    )
 
 
-@trace("prefix-embedding", version=1, fixture=PrefixEmbeddingFixture)
+@trace(
+    "prefix-embedding",
+    version=1,
+    fixture=PrefixEmbeddingFixture,
+    loss="dot(fixture.upstream, Lookup.embedding)",
+)
 def prefix_embedding_trace(
     fixture: PrefixEmbeddingFixture,
 ) -> Iterator[

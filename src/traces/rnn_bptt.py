@@ -21,9 +21,7 @@ from ..core.autodiff import constant, mul, no_grad, parameter, sub, trace_backwa
 from ..core.nn.parameters import named_parameter
 from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
 from ..fixtures.fixture import Fixture, choice, real, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Word
 from ._probes import gradient, same_bits
 from ._rnn import (
     SCORED,
@@ -37,6 +35,19 @@ from ._rnn import (
     run,
     slopes,
     summed,
+)
+from ._rnn_bptt_records import (
+    Backward,
+    Contribution,
+    FixtureRecord,
+    Forward,
+    Gradient,
+    InitialState,
+    Loss,
+    Outcome,
+    Prediction,
+    Update,
+    UpdatedForward,
 )
 from ._tape import Tape, require_steps
 
@@ -114,129 +125,7 @@ def influence_on_the_last_state(run: Run) -> list[float]:
     return [float(tape.adjoint(step.state)[0, 0]) for step in steps]
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The model and what it is run on."""
-
-    name: Word = field("what these numbers are called")
-    activation: Word = field("phi, the activation of the cell")
-    targets: Word = field("which steps have a loss: last, every or last-two")
-    steps: Int = field("T, observations in the sequence")
-    losses: Int = field("steps that have one; the losses are added, not averaged")
-    bias: Flag = field("whether the cell or the head has one")
-    initial_state: Real = field("h_-1, fixed")
-    input_weight: Real = field("w_x")
-    recurrent_weight: Real = field("w_h")
-    head_weight: Real = field("w_o")
-    learning_rate: Real = field("eta")
-
-
-class Forward(Record):
-    """One step of the cell."""
-
-    step: Int = field("t, 0-based", aligns=True)
-    input: Real = field("x_t")
-    previous_state: Real = field("h_{t-1}")
-    input_term: Real = field("w_x x_t")
-    recurrent_term: Real = field("w_h h_{t-1}")
-    preactivation: Real = field("z_t = input-term + recurrent-term")
-    state: Real = field("h_t = phi(z_t)")
-    slope: Real = field("phi'(z_t), the activation's local derivative")
-    transition: Real = field("dh_t/dh_{t-1} = slope w_h")
-
-
-class Prediction(Record):
-    """One state read by the head."""
-
-    step: Int = field("t, 0-based", aligns=True)
-    state: Real = field("h_t")
-    prediction: Real = field("w_o h_t")
-    target: Real = field("y_t")
-    error: Real = field("e_t = prediction - target")
-    loss: Real = field("error^2 / 2")
-
-
-class Loss(Record):
-    """What is differentiated."""
-
-    losses: Int = field("how many are added")
-    value: Real = field("L, the sum of the steps' losses")
-
-
-class Backward(Record):
-    """One step on the way back, the last one first."""
-
-    step: Int = field("t, 0-based", aligns=True)
-    prediction_gradient: Real | None = field("dL/d prediction_t = e_t, if the step has a loss")
-    head_path: Real | None = field("e_t w_o, what the state receives from its own prediction")
-    future_path: Real | None = field(
-        "preactivation-gradient of step t+1 times w_h, what it receives from the states after it"
-    )
-    state_gradient: Real = field("g_t^h = dL/dh_t, the sum of both paths")
-    slope: Real = field("phi'(z_t)")
-    preactivation_gradient: Real = field("g_t^z = dL/dz_t = state-gradient slope")
-    input_gradient: Real = field("dL/dx_t = preactivation-gradient w_x")
-    last_state_derivative: Real = field(
-        "dh_{T-1}/dh_t, the product of the transitions of the steps t+1 to T-1; 1 for the last"
-    )
-
-
-class InitialState(Record):
-    """Where the way back ends."""
-
-    value: Real = field("h_-1")
-    gradient: Real = field("dL/dh_-1 = preactivation-gradient of step 0 times w_h")
-    updated: Flag = field("whether gradient descent moves it")
-
-
-class Contribution(Record):
-    """What one use of a shared weight adds to its gradient, as the tape has it."""
-
-    parameter: Word = field("the weight", aligns=True)
-    step: Int = field("t, the step that uses it, 0-based", aligns=True)
-    upstream: Real = field("dL/dz_t for input_weight and recurrent_weight, e_t for head_weight")
-    local_input: Real = field("what the weight multiplies here: x_t, h_{t-1} or h_t")
-    contribution: Real = field("upstream local-input")
-
-
-class Gradient(Record):
-    """The contributions of one weight added up, beside the gradient that the weight stores."""
-
-    parameter: Word = field("the weight", aligns=True)
-    uses: Int = field("contributions")
-    sum: Real = field("their sum from +0.0, in the order of the way back: the last step first")
-    gradient: Real = field("dL/dw, what the backward pass stored")
-    equal: Flag = field("whether both have the same 64 bits")
-
-
-class Update(Record):
-    """One weight in one step of gradient descent."""
-
-    parameter: Word = field("the weight", aligns=True)
-    before: Real = field("w")
-    gradient: Real = field("dL/dw")
-    learning_rate: Real = field("eta")
-    after: Real = field("w - eta gradient")
-
-
-class UpdatedForward(Record):
-    """One step with the updated weights, from the initial state again."""
-
-    step: Int = field("t, 0-based", aligns=True)
-    preactivation: Real = field("z_t")
-    state: Real = field("h_t")
-    prediction: Real | None = field("w_o h_t, if the step has a loss")
-    loss: Real | None = field("its loss, if it has one")
-
-
-class Outcome(Record):
-    """What the update did to the loss."""
-
-    loss_before: Real = field("L with the weights of the fixture")
-    loss_after: Real = field("L with the updated ones")
-    decreased: Flag = field("whether it is smaller now; a large learning rate can increase it")
-
-
-@trace("rnn-bptt", version=1, fixture=RNNBPTTFixture)
+@trace("rnn-bptt", version=1, fixture=RNNBPTTFixture, loss="Loss.value")
 def rnn_bptt_trace(
     fixture: RNNBPTTFixture,
 ) -> Iterator[

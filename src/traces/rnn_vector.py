@@ -21,11 +21,20 @@ from ..core.arrays import Array
 from ..core.nn.parameters import NamedParameter, named_parameter
 from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
 from ..fixtures.fixture import Fixture, choice, reals, word
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Reals, Shape, Word
 from ._probes import gradient, same_bits
 from ._rnn import Data, Model, Run, contributions, jacobians, paths, run, slopes, summed
+from ._rnn_vector_records import (
+    Backward,
+    Contribution,
+    FixtureRecord,
+    Forward,
+    Gradient,
+    InitialState,
+    Jacobian,
+    Loss,
+    Prediction,
+)
 from ._tape import require_steps
 
 
@@ -104,113 +113,7 @@ def data(fixture: RNNVectorFixture) -> Data:
     return Data(fixture.inputs, initial, fixture.target_values)
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes and choices."""
-
-    name: Word = field("what these numbers are called")
-    activation: Word = field("phi, the activation of the cell")
-    targets: Word = field("which steps have a loss: last or every")
-    reduction: Word = field("how losses become one number: sum or mean")
-    sequences: Int = field("B, independent sequences")
-    steps: Int = field("T, observations of each")
-    input_width: Int = field("D, coordinates of an observation")
-    hidden_width: Int = field("H, coordinates of a state")
-    output_width: Int = field("C, coordinates of a prediction")
-    hidden_bias: Flag = field("whether the cell has one")
-    head_bias: Flag = field("whether the head has one")
-    parameter_count: Int = field("scalars in weights and biases")
-
-
-class Forward(Record):
-    """One step of one sequence, as row vectors."""
-
-    sequence: Int = field("0-based", aligns=True)
-    step: Int = field("t, 0-based", aligns=True)
-    input: Reals = field("x_t, input-width values")
-    previous_state: Reals = field("h_{t-1}, hidden-width values")
-    input_term: Reals = field("x_t W_x^T, hidden-width values")
-    recurrent_term: Reals = field("h_{t-1} W_h^T, hidden-width values")
-    preactivation: Reals = field("z_t = input-term + recurrent-term + b_h")
-    state: Reals = field("h_t = phi(z_t)")
-    slope: Reals = field("phi'(z_t), the activation's local derivative")
-
-
-class Prediction(Record):
-    """One state read by the head."""
-
-    sequence: Int = field("0-based", aligns=True)
-    step: Int = field("t, 0-based", aligns=True)
-    prediction: Reals = field("h_t W_o^T + b_o, output-width values")
-    target: Reals = field("y_t")
-    error: Reals = field("prediction - target")
-    loss: Real = field("half the sum of the squared errors of the outputs; never averaged")
-
-
-class Loss(Record):
-    """What is differentiated."""
-
-    reduction: Word = field("sum or mean")
-    losses: Int = field("scored steps times sequences")
-    value: Real = field("L, their sum, divided by their number under mean")
-
-
-class Backward(Record):
-    """One step of one sequence on the way back, the last step first."""
-
-    sequence: Int = field("0-based", aligns=True)
-    step: Int = field("t, 0-based", aligns=True)
-    prediction_gradient: Reals | None = field(
-        "e_t = dL/d prediction_t: the error, under mean divided by the number of losses"
-    )
-    head_path: Reals | None = field("e_t W_o, what the state receives from its own prediction")
-    future_path: Reals | None = field(
-        "preactivation-gradient of step t+1 times W_h, what it receives from the states after it"
-    )
-    state_gradient: Reals = field("g_t^h = dL/dh_t, the sum of both paths")
-    preactivation_gradient: Reals = field("g_t^z = dL/dz_t = state-gradient * phi'(z_t)")
-    input_gradient: Reals = field("dL/dx_t = preactivation-gradient W_x")
-
-
-class InitialState(Record):
-    """Where the way back of one sequence ends."""
-
-    sequence: Int = field("0-based", aligns=True)
-    value: Reals = field("h_-1, not trained")
-    gradient: Reals = field("dL/dh_-1 = preactivation-gradient of step 0 times W_h")
-
-
-class Jacobian(Record):
-    """One row of the derivative of a state with respect to the state before it."""
-
-    sequence: Int = field("0-based", aligns=True)
-    step: Int = field("t, 0-based", aligns=True)
-    row: Int = field("i, the coordinate of h_t", aligns=True)
-    values: Reals = field("dh_{t,i}/dh_{t-1,j} for every j: row i of J_t = diag(phi'(z_t)) W_h")
-
-
-class Contribution(Record):
-    """What one use of a shared parameter adds to its gradient, as the tape has it."""
-
-    parameter: Word = field("its name", aligns=True)
-    step: Int = field("t, the step that uses it, 0-based", aligns=True)
-    shape: Shape = field("of the parameter, outputs x inputs")
-    values: Reals = field(
-        "row-major: (g_t^z)^T x_t, (g_t^z)^T h_{t-1}, g_t^z, e_t^T h_t or e_t, added over sequences"
-    )
-
-
-class Gradient(Record):
-    """The contributions of one parameter added up, beside the gradient that it stores."""
-
-    parameter: Word = field("its name", aligns=True)
-    shape: Shape = field("of the parameter")
-    uses: Int = field("contributions")
-    sum: Reals = field("their sum from +0.0, in the order of the way back: the last step first")
-    gradient: Reals = field("dL/d parameter, what the backward pass stored")
-    equal: Flag = field("whether both have the same 64 bits in every value")
-
-
-@trace("rnn-vector", version=1, fixture=RNNVectorFixture)
+@trace("rnn-vector", version=1, fixture=RNNVectorFixture, loss="Loss.value")
 def rnn_vector_trace(
     fixture: RNNVectorFixture,
 ) -> Iterator[

@@ -78,9 +78,11 @@ class FixtureRecord(Record, kind="FIXTURE"):
     name: Word = field("what these numbers are called")
     tokens: Int = field("positions")
     width: Int = field("features of an embedding and of a position's vector")
-    base: Real = field("what the frequencies are powers of")
-    pairs: Int = field("complete pairs of sine and cosine")
-    unpaired_feature: Int | None = field("the sine without a cosine, if the width is odd")
+    base: Real = field("what the frequencies are powers of", formula="fixture.base")
+    pairs: Int = field("complete pairs of sine and cosine", formula="width // 2")
+    unpaired_feature: Int | None = field(
+        "the sine without a cosine, if the width is odd", formula={"width % 2": "width - 1"}
+    )
     shift: Int = field("how many positions further the relation looks")
     position_shape: Shape = field("tokens x width")
     input_shape: Shape = field("tokens x width: adding changes no shape")
@@ -90,11 +92,13 @@ class Frequency(Record):
     """How fast one feature turns."""
 
     feature: Int = field("0-based", aligns=True)
-    pair: Int = field("feature / 2, rounded down")
+    pair: Int = field("the pair of sine and cosine that it belongs to", formula="feature // 2")
     function: Word = field("sin for an even feature, cos for an odd one")
-    exponent: Real = field("-2 pair / width")
-    frequency: Real = field("base^exponent, radians a position")
-    frequency_scientific: ScientificReal = field("the same, where 12 decimals hide digits")
+    exponent: Real = field("of the base", formula="-2 * pair / width")
+    frequency: Real = field("radians a position", formula="base ** exponent")
+    frequency_scientific: ScientificReal = field(
+        "the same, where 12 decimals hide digits", formula="base ** exponent"
+    )
 
 
 class Position(Record):
@@ -102,10 +106,20 @@ class Position(Record):
 
     position: Int = field("t, 0-based", aligns=True)
     token: Word | None = field("the word here", omitted=True)
-    angles: Reals = field("t * frequency, radians, width values")
-    encoding: Reals = field("the feature's function of its angle, width values")
-    embedding: Reals = field("the token's embedding, width values")
-    input: Reals = field("embedding + encoding, what the first layer reads")
+    angles: Reals = field(
+        "t times each frequency, radians", shape="width", formula="position * Frequency.frequency"
+    )
+    encoding: Reals = field(
+        "the feature's function of its angle",
+        shape="width",
+        formula="where(Frequency.function == 'sin', sin(angles), cos(angles))",
+    )
+    embedding: Reals = field(
+        "the token's embedding", shape="width", formula="fixture.embeddings[position]"
+    )
+    input: Reals = field(
+        "what the first layer reads", shape="width", formula="embedding + encoding"
+    )
 
 
 class Recurrence(Record):
@@ -121,9 +135,11 @@ class Rotation(Record):
     """What the shift does to one complete pair, at whatever position."""
 
     pair: Int = field("0-based; features 2 pair and 2 pair + 1", aligns=True)
-    angle: Real = field("shift * frequency")
-    cosine: Real = field("cos angle")
-    sine: Real = field("sin angle")
+    angle: Real = field(
+        "by which the shift turns it", formula="shift * Frequency(feature=2 * pair).frequency"
+    )
+    cosine: Real = field("of the angle", formula="cos(angle)")
+    sine: Real = field("of the angle", formula="sin(angle)")
 
 
 class ShiftedPair(Record):
@@ -131,10 +147,30 @@ class ShiftedPair(Record):
 
     pair: Int = field("0-based", aligns=True)
     position: Int = field("t, before the shift", aligns=True)
-    pair_here: Reals = field("s, c = sine and cosine at t")
-    turned: Reals = field("s cosine + c sine, c cosine - s sine, with those of ROTATION")
-    pair_there: Reals = field("sine and cosine at t + shift")
-    difference: ScientificReal = field("the larger of both differences, absolute")
+    pair_here: Reals = field(
+        "s, c = sine and cosine at t",
+        shape="2",
+        formula="Position.encoding[2 * pair : 2 * pair + 2]",
+    )
+    turned: Reals = field(
+        "s cosine + c sine, c cosine - s sine, with those of ROTATION",
+        shape="2",
+        formula=(
+            "stack(Rotation.cosine * pair_here[0] + Rotation.sine * pair_here[1], "
+            "Rotation.cosine * pair_here[1] - Rotation.sine * pair_here[0])"
+        ),
+    )
+    pair_there: Reals = field(
+        "sine and cosine at t + shift",
+        shape="2",
+        formula=(
+            "stack(sin((position + shift) * Frequency(feature=2 * pair).frequency), "
+            "cos((position + shift) * Frequency(feature=2 * pair).frequency))"
+        ),
+    )
+    difference: ScientificReal = field(
+        "the larger of both differences, absolute", formula="max(abs(turned - pair_there))"
+    )
     agrees: Flag = field("whether it is within the tolerance")
 
 
@@ -142,8 +178,12 @@ class Unpaired(Record):
     """Why the last sine of an odd width has no such relation of its own."""
 
     feature: Int = field("the last feature", aligns=True)
-    at_zero: Real = field("its value at position 0")
-    after_shift: Real = field("its value at position 0 + shift")
+    at_zero: Real = field(
+        "its value at position 0", formula="Position(position=0).encoding[feature]"
+    )
+    after_shift: Real = field(
+        "its value at position 0 + shift", formula="sin(shift * Frequency.frequency)"
+    )
     one_factor: Flag = field("whether some factor could lead from the first to the second")
 
 

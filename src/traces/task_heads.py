@@ -20,13 +20,11 @@ from ..core.nn.affine import Affine
 from ..core.nn.parameters import NamedParameter, named_parameter
 from ..fixtures.errors import FixtureError, quoted
 from ..fixtures.fixture import MAX_VALUES, choice, indices, reals
-from ..report.records import Record, field
 from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, Reals, Word
 from . import _proverb
 from ._encoder import Encoder, EncoderFixture, affine, build, head_bias, head_weight
 from ._padded_batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
-from ._parameter_gradients import ParameterGradient, parameter_gradients
+from ._parameter_gradients import parameter_rows
 from ._task_head_probes import (
     Alone,
     Error,
@@ -36,6 +34,16 @@ from ._task_head_probes import (
     large_logits,
     padding_probe,
     refusals,
+)
+from ._task_head_records import (
+    FixtureRecord,
+    Loss,
+    ParameterGradient,
+    Pool,
+    Regression,
+    Row,
+    RowGradient,
+    Target,
 )
 
 
@@ -170,90 +178,12 @@ def row_targets(fixture: TaskHeadsFixture) -> dict[int, int]:
     return dict(sorted((scored | filled).items()))
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of the batch and of the heads, and the choices."""
-
-    name: Word = field("what these numbers are called")
-    batch: Int = field("sequences")
-    lengths: Ints = field("tokens of each")
-    tokens: Int = field("the longest length, to which all are padded")
-    model_width: Int = field("features of a row")
-    classes: Int = field("classes of the token head")
-    outputs: Int = field("reals that the regression predicts for a sequence")
-    mask: Word = field("padding: real sources; causal: real ones up to the row; none: all")
-    loss: Word = field("the loss that goes back")
-
-
-class Row(Record):
-    """One row of the encoded batch."""
-
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    valid: Flag = field("whether a token stands here, not padding")
-    token_id: Int | None = field("the token, if there is one")
-    token: Word | None = field("its word", omitted=True)
-    hidden: Reals = field("H_enc: the stack's output after its LayerNorm, model-width values")
-
-
-class Target(Record):
-    """One row that is scored, or a padded row, which is scored by mistake."""
-
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    valid: Flag = field("whether a token stands here, not padding")
-    target: Int = field("the class that is wanted; of padding the filler target")
-    logits: Reals = field("hidden W_o^T + b_o, classes values")
-    probabilities: Reals = field("softmax of the logits")
-    cross_entropy: Real = field("-log probability of the target, from the logits, in nats")
-    token_mean: Real = field("d loss / d cross-entropy where the loss is token-mean")
-    sequence_mean: Real = field("the same where it is sequence-mean")
-    padding_included: Real = field("the same where it is padding-included")
-
-
-class Loss(Record):
-    """One way to make a number of the rows' losses."""
-
-    reduction: Word = field(
-        "token-mean: over all scored tokens; sequence-mean: of the sequences' means; "
-        "padding-included: over padded rows too",
-        aligns=True,
-    )
-    rows: Int = field("rows that weigh something")
-    loss: Real = field("in nats")
-
-
-class Pool(Record):
-    """One sequence as one vector."""
-
-    sequence: Int = field("0-based", aligns=True)
-    rows: Int = field("real rows")
-    pooled: Reals = field("the mean of the real rows, model-width values")
-    with_padding: Reals = field("the mean of all rows")
-    prediction: Reals = field("pooled W_r^T + b_r, outputs values")
-    target: Reals = field("what is wanted")
-    prediction_gradient: Reals = field(
-        "dS/d prediction = 2 (prediction - target) / all predictions"
-    )
-    pooled_gradient: Reals = field("dS/d pooled = prediction-gradient W_r")
-
-
-class Regression(Record):
-    """The loss of the regression."""
-
-    squared_error: Real = field("S, the mean of (prediction - target)^2 over batch and outputs")
-
-
-class RowGradient(Record):
-    """What comes back to one row."""
-
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    logits_gradient: Reals = field("dL/d logits = weight of the row * (probabilities - one-hot)")
-    hidden_gradient: Reals = field("dL/d hidden = logits-gradient W_o")
-    pooling_gradient: Reals = field("dS/d hidden: pooled-gradient / rows, 0 at padding")
-
-
-@trace("task-heads", version=1, fixture=TaskHeadsFixture)
+@trace(
+    "task-heads",
+    version=1,
+    fixture=TaskHeadsFixture,
+    loss="Loss(reduction=loss).loss",
+)
 def task_heads_trace(
     fixture: TaskHeadsFixture,
 ) -> Iterator[
@@ -296,10 +226,12 @@ def task_heads_trace(
         yield Loss(reduction=reduction, rows=rows, loss=float(loss.value))
     yield from pools(fixture, run)
     yield Regression(squared_error=float(run.squared_error.value))
-    yield from row_gradients(run, run.backward[fixture.loss])
     backward = run.backward[fixture.loss]
-    yield from parameter_gradients((*run.head.parameters, run.filler), backward.adjoint)
-    yield from parameter_gradients(run.regression.parameters, run.regression_backward.adjoint)
+    yield from row_gradients(run, backward)
+    parameters = (*run.head.parameters, run.filler)
+    yield from parameter_rows(ParameterGradient, parameters, backward.adjoint)
+    parameters = run.regression.parameters
+    yield from parameter_rows(ParameterGradient, parameters, run.regression_backward.adjoint)
     yield from found
 
 

@@ -87,12 +87,20 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
     name: Word = field("what these numbers are called")
     image_shape: Shape = field("height x width x channels")
-    side: Int = field("pixels on a patch's side, p")
-    patches: Int = field("(height / p) * (width / p)")
-    patch_features: Int = field("p * p * channels")
+    side: Int = field("pixels on a patch's side")
+    patches: Int = field(
+        "squares that the image is cut into",
+        formula="(image_shape[0] // side) * (image_shape[1] // side)",
+    )
+    patch_features: Int = field("pixels of a patch", formula="side * side * image_shape[2]")
     model_width: Int = field("features of a row, D")
-    tokens: Int = field("rows of the sequence: the class token and the patches")
-    parameter_count: Int = field("scalars in projection, class token and positions")
+    tokens: Int = field(
+        "rows of the sequence: the class token and the patches", formula="1 + patches"
+    )
+    parameter_count: Int = field(
+        "scalars in projection, class token and positions",
+        formula="(patch_features + 1 + tokens) * model_width",
+    )
     sequence_shape: Shape = field("tokens x model-width")
     restored: Flag = field("whether the patches, put back in place, are the image, bit for bit")
 
@@ -101,7 +109,7 @@ class ImageRow(Record):
     """One row of pixels."""
 
     row: Int = field("0-based, from the top", aligns=True)
-    pixels: Reals = field("width * channels values, channels last")
+    pixels: Reals = field("width * channels values, channels last", formula="fixture.image[row]")
 
 
 class Patch(Record):
@@ -110,8 +118,16 @@ class Patch(Record):
     patch: Int = field("0-based, row by row", aligns=True)
     top: Int = field("the row of its first pixel")
     left: Int = field("the column of its first pixel")
-    features: Reals = field("its pixels row by row, channels last, patch-features values")
-    projected: Reals = field("features W^T, model-width values")
+    features: Reals = field(
+        "its pixels row by row, channels last",
+        shape="patch_features",
+        formula=("reshape(ImageRow.pixels, *image_shape)[top : top + side, left : left + side]"),
+    )
+    projected: Reals = field(
+        "what the model sees of it",
+        shape="model_width",
+        formula="features @ fixture.projection_weight.T",
+    )
 
 
 class SequenceRow(Record):
@@ -119,9 +135,19 @@ class SequenceRow(Record):
 
     token: Int = field("0-based; 0 is the class token", aligns=True)
     patch: Int | None = field("the patch it comes from, none for the class token")
-    embedding: Reals = field("the class token, or the projected patch")
-    position: Reals = field("the learned vector of this place")
-    output: Reals = field("embedding + position")
+    embedding: Reals = field(
+        "the class token, or the projected patch",
+        shape="model_width",
+        formula={"token == 0": "fixture.class_token", "": "Patch.projected"},
+    )
+    position: Reals = field(
+        "the learned vector of this place",
+        shape="model_width",
+        formula="fixture.positions[token]",
+    )
+    output: Reals = field(
+        "what the encoder reads", shape="model_width", formula="embedding + position"
+    )
 
 
 class RowBackward(Record):
@@ -129,15 +155,32 @@ class RowBackward(Record):
 
     token: Int = field("0-based; 0 is the class token", aligns=True)
     patch: Int | None = field("the patch it comes from, none for the class token")
-    upstream: Reals = field("dL/d output = dL/d embedding = dL/d position")
-    patch_gradient: Reals | None = field("dL/d features = upstream W, none for the class token")
+    upstream: Reals = field(
+        "dL/d output = dL/d embedding = dL/d position",
+        shape="model_width",
+        formula="fixture.upstream[token]",
+        gradient_of="SequenceRow.output",
+    )
+    patch_gradient: Reals | None = field(
+        "dL/d features, none for the class token",
+        shape="patch_features",
+        formula={"token > 0": "upstream @ fixture.projection_weight"},
+        gradient_of={"token > 0": "Patch.features"},
+    )
 
 
 class ImageRowBackward(Record):
     """The gradient of one row of pixels."""
 
     row: Int = field("0-based, from the top", aligns=True)
-    gradient: Reals = field("dL/d pixels, each from the one patch that holds it")
+    gradient: Reals = field(
+        "dL/d pixels, each from the one patch that holds it",
+        formula=(
+            "reshape(RowBackward.patch_gradient, image_shape[0] // side, image_shape[1] // side,"
+            " side, side, image_shape[2])[row // side, :, row % side]"
+        ),
+        gradient_of="ImageRow.pixels",
+    )
 
 
 class ParameterGradient(Record):
@@ -145,10 +188,28 @@ class ParameterGradient(Record):
 
     name: Word = field("the parameter's dotted name", aligns=True)
     shape: Shape = field("its shape; the projection's is outputs x inputs")
-    values: Reals = field("dL/d parameter, row-major")
+    values: Reals = field(
+        "dL/d parameter, row-major",
+        shape="shape",
+        formula={
+            "name.endswith('.projection.weight')": "RowBackward.upstream[1:].T @ Patch.features",
+            "name.endswith('.class_token')": "RowBackward(token=0).upstream",
+            "name.endswith('.positions')": "RowBackward.upstream",
+        },
+        gradient_of={
+            "name.endswith('.projection.weight')": "fixture.projection_weight",
+            "name.endswith('.class_token')": "fixture.class_token",
+            "name.endswith('.positions')": "fixture.positions",
+        },
+    )
 
 
-@trace("vit-patches", version=1, fixture=VitPatchesFixture)
+@trace(
+    "vit-patches",
+    version=1,
+    fixture=VitPatchesFixture,
+    loss="dot(fixture.upstream, SequenceRow.output)",
+)
 def vit_patches_trace(
     fixture: VitPatchesFixture,
 ) -> Iterator[

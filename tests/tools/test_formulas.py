@@ -1,6 +1,5 @@
 """Declared formulas against the numbers that the traces print."""
 
-import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,22 +9,28 @@ import pytest
 
 from llm_trace.report.lines import parse_line
 from llm_trace.report.records import Field
+from llm_trace.tools.formulas.derivation import Derivation
 from llm_trace.tools.formulas.document import Document, Entry
-from llm_trace.tools.formulas.evaluation import Derivation, formula_of, gradient_of, worked
+from llm_trace.tools.formulas.evaluation import formula_of, gradient_of, worked
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.traces import entries
 
 ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains()}
-GRADIENTS = 6  # at most so many numbers of a field are moved
+MOVED = 24  # at most so many numbers of a kind's field, evenly spread over its records
 
 
 def variants(command: str) -> list[dict[str, str]]:
     """Every choice that the fixture leaves, one after the other."""
     specs = ENTRIES[command].load().fixture.specs
-    choices = [
-        [{name: word} for word in spec.choices] for name, spec in specs.items() if spec.choices
+    return [
+        {},
+        *(
+            {name: word}
+            for name, spec in specs.items()
+            for word in spec.choices
+            if word != spec.default
+        ),
     ]
-    return [{}, *(choice for choice in itertools.chain(*choices))]
 
 
 CASES = [(command, choice) for command in ENTRIES for choice in variants(command)]
@@ -90,13 +95,14 @@ def test_shapes_hold_the_values(command: str, choice: dict[str, str]) -> None:
 def test_gradients_are_central_differences(command: str, choice: dict[str, str]) -> None:
     loss = ENTRIES[command].load().loss
     trace = document(command, choice)
+    gradients: dict[str, list[tuple[Entry, Field, int]]] = {}
     for entry, declared in fields(trace):
-        if gradient_of(trace, entry, declared) is None:
-            continue
-        texts = printed(entry, declared)
-        for index in range(0, len(texts), max(1, len(texts) // GRADIENTS)):
-            slope = numerical_gradient(
-                trace, entry, declared, index, declared.loss or loss or ""
-            ).slope
-            expected = float(texts[index])
-            assert equal(expected, slope, 1e-6), (place(entry, declared), index, expected, slope)
+        if gradient_of(trace, entry, declared) is not None:
+            known = gradients.setdefault(f"{entry.record.kind}.{declared.key}", [])
+            known += [(entry, declared, flat) for flat in range(len(printed(entry, declared)))]
+    for numbers in gradients.values():
+        for entry, declared, flat in numbers[:: -(-len(numbers) // MOVED) or 1]:
+            of = declared.loss or loss or ""
+            slope = numerical_gradient(trace, entry, declared, flat, of).slope
+            expected = float(printed(entry, declared)[flat])
+            assert equal(expected, slope, 1e-6), (place(entry, declared), flat, expected, slope)

@@ -14,7 +14,13 @@ from llm_trace.core.nn.parameters import named_parameter
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.records import Record
 from llm_trace.traces import attention_cost
-from llm_trace.traces.attention_cost import Chain, Exact, FixtureRecord, Multiplications, Stored
+from llm_trace.traces._attention_cost_records import (
+    Chain,
+    Exact,
+    FixtureRecord,
+    Multiplications,
+    Stored,
+)
 
 from .proverb_data import of, records
 

@@ -13,8 +13,7 @@ from llm_trace.core.nn import attention as layer
 from llm_trace.core.nn.errors import AttentionZeroWidth
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import attention_head
-from llm_trace.traces.attention_head import (
-    AttentionHeadFixture,
+from llm_trace.traces._attention_head_records import (
     FixtureRecord,
     Influence,
     ParameterGradient,
@@ -24,10 +23,8 @@ from llm_trace.traces.attention_head import (
     Softmax,
     SourceBackward,
     Zeroed,
-    build,
-    compute,
-    mask_of,
 )
+from llm_trace.traces.attention_head import AttentionHeadFixture, build, compute, mask_of
 
 from .proverb_data import close, data, needs_reference, of, records, rounded, table
 

@@ -12,8 +12,7 @@ from llm_trace.core.nn.errors import AttentionNoHeads, AttentionOutputWidth
 from llm_trace.core.numerics import matmul
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import attention_heads
-from llm_trace.traces.attention_heads import (
-    AttentionHeadsFixture,
+from llm_trace.traces._attention_heads_records import (
     Branch,
     BranchBackward,
     EqualSplit,
@@ -22,9 +21,8 @@ from llm_trace.traces.attention_heads import (
     Packed,
     ParameterGradient,
     Stage,
-    build,
-    compute,
 )
+from llm_trace.traces.attention_heads import AttentionHeadsFixture, build, compute
 
 from .proverb_data import close, data, needs_reference, of, records, rounded, table
 

@@ -26,7 +26,7 @@ from llm_trace.traces._encoder_forward import (
     MLPRow,
     Residual,
 )
-from llm_trace.traces._parameter_gradients import ParameterGradient
+from llm_trace.traces._encoder_gradients import ParameterGradient
 from llm_trace.traces.encoder_block import EncoderBlockFixture, FixtureRecord, Input, compute
 
 from .proverb_data import close, data, needs_reference, of, records, rounded, table

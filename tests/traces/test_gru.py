@@ -13,20 +13,20 @@ from llm_trace.core.nn.rnn import half_squared_error
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import gru
-from llm_trace.traces._gated import ParameterGradient, Prediction
-from llm_trace.traces.gru import (
+from llm_trace.traces._gru_records import (
     CarryPath,
     FixtureRecord,
     Gates,
-    GRUFixture,
     InitialGradient,
     JacobianRow,
     MixtureRecord,
     OtherConvention,
+    ParameterGradient,
+    Prediction,
     State,
     StepGradient,
-    gru_trace,
 )
+from llm_trace.traces.gru import GRUFixture, gru_trace
 
 from .gated import (
     Array,

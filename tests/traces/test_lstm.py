@@ -13,18 +13,18 @@ from llm_trace.core.nn.rnn import half_squared_error
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import lstm
-from llm_trace.traces._gated import ParameterGradient, Prediction
-from llm_trace.traces.lstm import (
+from llm_trace.traces._lstm_records import (
     CarryPath,
     FixtureRecord,
     Gates,
     InitialGradient,
     JacobianRow,
-    LSTMFixture,
     Memory,
+    ParameterGradient,
+    Prediction,
     StepGradient,
-    lstm_trace,
 )
+from llm_trace.traces.lstm import LSTMFixture, lstm_trace
 
 from .gated import (
     Array,

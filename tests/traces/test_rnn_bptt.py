@@ -1,5 +1,6 @@
 """The scalar RNN against the oracle, closed forms, difference quotients and its own laws."""
 
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import rnn
 from llm_trace.core.numerics import sigmoid, tanh
 from llm_trace.fixtures.errors import FixtureError
+from llm_trace.report.lines import parse_line
+from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.traces import _rnn, rnn_bptt
 from llm_trace.traces._probes import gradient
-from llm_trace.traces.rnn_bptt import (
+from llm_trace.traces._rnn_bptt_records import (
     Backward,
     Contribution,
     Forward,
@@ -22,11 +26,10 @@ from llm_trace.traces.rnn_bptt import (
     Loss,
     Outcome,
     Prediction,
-    RNNBPTTFixture,
     Update,
     UpdatedForward,
-    compute,
 )
+from llm_trace.traces.rnn_bptt import RNNBPTTFixture, compute
 
 from .proverb_data import close, needs_reference, of, records
 from .rnn_data import column, oracle
@@ -297,6 +300,24 @@ def test_wrong_fixtures_end_in_one_line(changed: dict[str, Any], message: str) -
         records("rnn-bptt", **changed)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
+
+
+def test_a_central_difference_goes_through_many_steps() -> None:
+    fixture = RNNBPTTFixture(
+        inputs=np.linspace(-1.0, 1.0, 60),
+        target_values=np.full(60, 0.5),
+        recurrent_weight=0.99,
+        activation="identity",
+    )
+    trace = rnn_bptt.rnn_bptt_trace
+    lines = [*map(parse_line, "".join(trace.text(fixture)).splitlines(), count(1), repeat("trace"))]
+    document = Document(lines, trace.schema, fixture)
+    (entry,) = document.of_class[InitialState]
+    (declared,) = (declared for declared in InitialState.fields if declared.key == "gradient")
+    found = numerical_gradient(document, entry, declared, 0, trace.loss or "")
+    assert isinstance(entry.record, InitialState)
+    assert abs(entry.record.gradient) > 0.1
+    assert abs(found.slope - entry.record.gradient) < 1e-8
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,17 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import _padded_batch, _task_head_probes
 from llm_trace.traces._padded_batch import Batch, masked_mean, reduced, row_losses
-from llm_trace.traces._parameter_gradients import ParameterGradient
 from llm_trace.traces._task_head_probes import Alone, Error, LargeLogits, Padding
-from llm_trace.traces.task_heads import (
+from llm_trace.traces._task_head_records import (
     Loss,
+    ParameterGradient,
     Pool,
     Regression,
     Row,
     RowGradient,
     Target,
-    TaskHeadsFixture,
-    compute,
-    row_targets,
 )
+from llm_trace.traces.task_heads import TaskHeadsFixture, compute, row_targets
 
 from .proverb_data import close, data, needs_reference, of, records
 

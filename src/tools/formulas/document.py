@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...report.lines import Line
-from ...report.records import Field, Record
+from ...report.lines import Line, TraceError
+from ...report.records import Field, FieldError, Record
 from ...report.values import ABSENT
+
+FieldPlace = tuple[int | None, str]
+"""A field: the ordinal of its record, None for the fixture, and its attribute."""
 
 
 class Entry(NamedTuple):
@@ -23,11 +26,16 @@ class Entry(NamedTuple):
         """The field's value as it is printed."""
         return self.line.value(declared.key) or ABSENT
 
+    def numbers(self, declared: Field) -> list[str]:
+        """The texts of the field's reals."""
+        return declared.type.numbers(self.text(declared))
+
 
 class Document:
     """A trace's records in order.
 
     `fixture` has as attributes the numbers that the trace was computed from, where they are known.
+    Raises TraceError, which names `file`, where a record does not fit its class.
     """
 
     def __init__(
@@ -35,25 +43,42 @@ class Document:
         lines: Iterable[Line],
         classes: Sequence[type[Record]],
         fixture: object | None = None,
+        file: str = "trace",
     ) -> None:
         self.classes = {declared.__name__: declared for declared in classes}
         self.fixture = fixture
         by_kind = {declared.kind: declared for declared in classes}
         self.entries = [
-            Entry(index, line, by_kind[line.kind].read(line.parts))
-            for index, line in enumerate(line for line in lines if not line.frame())
+            Entry(ordinal, line, _read(line, by_kind, file))
+            for ordinal, line in enumerate(line for line in lines if not line.frame())
         ]
         self.sizes = [entry for entry in self.entries if type(entry.record) is classes[0]][:1]
+        self.chosen: dict[tuple[int, str], str | None] = {}  # formulas whose conditions were tried
+        self._sharing: dict[object, dict[tuple[Any, ...], list[Entry]]] = {}
 
     @cached_property
     def of_class(self) -> Mapping[type[Record], list[Entry]]:
-        """The records of each class, in order."""
+        """The records of each class, in the order of their keys."""
         found: dict[type[Record], list[Entry]] = {
             declared: [] for declared in self.classes.values()
         }
         for entry in self.entries:
             found[type(entry.record)].append(entry)
-        return found
+        return {declared: _in_order(declared, entries) for declared, entries in found.items()}
+
+    def sharing(self, declared: type[Record], wanted: Mapping[str, Any]) -> list[Entry]:
+        """The records of a class that have these values, in the order of their keys.
+
+        Raises TypeError for values that cannot be looked up.
+        """
+        names = tuple(sorted(wanted))
+        if (declared, names) not in self._sharing:
+            found: dict[tuple[Any, ...], list[Entry]] = {}
+            for entry in self.of_class[declared]:
+                values = tuple(getattr(entry.record, name) for name in names)
+                found.setdefault(values, []).append(entry)
+            self._sharing[declared, names] = found
+        return self._sharing[declared, names].get(tuple(wanted[name] for name in names), [])
 
     def shape(self, entry: Entry, declared: Field) -> tuple[int, ...] | None:
         """The extents that the field declares, None where it declares none or they are not told."""
@@ -71,6 +96,31 @@ class Document:
         """How many values the field should have."""
         shape = self.shape(entry, declared)
         return None if shape is None else math.prod(shape)
+
+
+def _in_order(declared: type[Record], entries: Sequence[Entry]) -> list[Entry]:
+    """By their keys, also where the way back prints the last first; words as they first appear."""
+    ranks: dict[str, Mapping[Any, int]] = {}
+    for key in (field.attribute for field in declared.fields if field.aligns):
+        values = dict.fromkeys(getattr(entry.record, key) for entry in entries)
+        numbered = all(type(value) is int for value in values)
+        ordered = sorted(values) if numbered else values
+        ranks[key] = {value: rank for rank, value in enumerate(ordered)}
+    return sorted(
+        entries,
+        key=lambda entry: [rank[getattr(entry.record, key)] for key, rank in ranks.items()],
+    )
+
+
+def _read(line: Line, classes: Mapping[str, type[Record]], file: str) -> Record:
+    if line.kind not in classes:
+        expected = f"one of the kinds {', '.join(classes)}"
+        raise TraceError(file, line.number, 1, expected, line.kind)
+    try:
+        return classes[line.kind].read(line.parts)
+    except FieldError as error:
+        column = error.part.column if error.part else 1
+        raise TraceError(file, line.number, column, error.expected, error.found) from None
 
 
 def _extents(name: str, *records: Record) -> tuple[int, ...] | None:

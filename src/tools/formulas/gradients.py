@@ -6,56 +6,113 @@ that computed the gradient: nothing of the tape is used.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import contextlib
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.gradcheck import central_difference
+from ...core.gradcheck import Difference, central_difference
+from ...core.numerics.digits import shortest
 from ...report.records import Field
+from .derivation import Derivation
 from .document import Document, Entry
-from .evaluation import Derivation, target
+from .evaluation import target
 from .numbers import Numbers
+from .scope import LongChain, Unexplained
 from .terms import Place
 
 STEP = 1e-5
+EPSILON = 2.0**-52
+PRINTED = 1e-12  # what twelve digits may leave out
+T = TypeVar("T")
 
 
-class Difference(NamedTuple):
-    """A central difference, with what was moved and how far."""
+class Slope(NamedTuple):
+    """A central difference of the loss, with what was moved."""
 
     place: Place
-    step: float
-    slope: float
+    difference: Difference
+
+    @property
+    def slope(self) -> float:
+        """The central difference itself."""
+        return self.difference.derivative
+
+    @property
+    def rounding(self) -> float:
+        """How much of it the rounding of the loss can make, however exact the gradient is."""
+        return 4.0 * EPSILON * abs(self.difference.center_value) / STEP
+
+    def bends(self) -> bool:
+        """Whether the loss has another slope on each side, so that no difference tells."""
+        left, right = self.difference.left_slope, self.difference.right_slope
+        return abs(left - right) > 1e-2 * max(abs(left), abs(right)) + self.rounding
+
+    def verdict(self, gradient: float) -> str:
+        """What the difference says of a printed gradient."""
+        left, right = sorted((self.difference.left_slope, self.difference.right_slope))
+        if self.bends() and left - 1e-6 <= gradient <= right + 1e-6:
+            return f"the loss bends here, with slopes from {shortest(left)} to {shortest(right)}"
+        size = max(abs(gradient), abs(self.slope))
+        bound = 1e-6 * size + PRINTED + self.rounding
+        if not (math.isfinite(gradient) and abs(gradient - self.slope) <= bound):
+            return "does not agree"
+        return "too small to tell" if 0.0 < size < self.rounding else "agrees"
 
 
 def numerical_gradient(
     document: Document, entry: Entry, declared: Field, index: int, loss: str
-) -> Difference:
+) -> Slope:
     """The slope of the loss where number `index` of the gradient was taken.
 
     Raises Unexplained, and GradcheckError where the loss cannot be evaluated on both sides.
     """
     (place,) = target(document, entry, declared)[index].places
-    start = _values(document, place)
+    unmoved = _unmoved(document, loss)
+    start = _values(unmoved, place)
     point = float(start.reshape(-1)[place.flat])
 
     def moved(value: float) -> float:
-        values: Array = start.copy()
-        values.reshape(-1)[place.flat] = value
-        derivation = Derivation(document, {(place.record, place.attribute): values.view(Numbers)})
-        return float(derivation.value(loss, document.entries[0]))
+        derivation = unmoved
+        if value != point:
+            values: Array = start.copy()
+            values.reshape(-1)[place.flat] = value
+            derivation = unmoved.moved((place.record, place.attribute), values.view(Numbers))
+        return float(_reached(derivation, lambda: derivation.value(loss, document.entries[0])))
 
-    return Difference(place, STEP, central_difference(moved, point, STEP).derivative)
+    return Slope(place, central_difference(moved, point, STEP))
 
 
-def _values(document: Document, place: Place) -> Array:
-    """All numbers beside the one in that place, as exact as they are known."""
+@functools.lru_cache(maxsize=1)
+def _unmoved(document: Document, loss: str) -> Derivation:
+    """What the loss comes to where nothing is moved, for all that can be kept of it."""
     derivation = Derivation(document)
+    _reached(derivation, lambda: derivation.value(loss, document.entries[0]))
+    return derivation
+
+
+def _values(derivation: Derivation, place: Place) -> Array:
+    """All numbers beside the one in that place, as exact as they are known."""
     if place.record is None:
         value: Any = derivation.fixture(place.attribute)
     else:
-        entry = document.entries[place.record]
+        entry = derivation.document.entries[place.record]
         (declared,) = (field for field in entry.record.fields if field.attribute == place.attribute)
-        value = derivation.field(entry, declared)
+        value = _reached(derivation, lambda: derivation.field(entry, declared))
     return np.asarray(value, np.float64)
+
+
+def _reached(derivation: Derivation, evaluate: Callable[[], T]) -> T:
+    """What is evaluated, if need be after all of the trace in order, so that no way is long."""
+    try:
+        return evaluate()
+    except LongChain:
+        for entry in derivation.document.entries:
+            for declared in entry.record.fields:
+                with contextlib.suppress(Unexplained):
+                    derivation.field(entry, declared)
+        return evaluate()

@@ -6,6 +6,7 @@ Products and sums run in the order of `core.numerics`, whatever numpy would do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ def together(*values: Any) -> tuple[Numbers, ...]:
 def along(values: Any, axis: int, reduce: Callable[[Sequence[Term]], Term]) -> Numbers:
     """Terms reduced over one axis."""
     moved = np.moveaxis(np.asarray(values), axis, -1)
-    rows = moved.reshape(-1, moved.shape[-1])
+    rows = moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
     return of_terms((reduce([*map(lifted, row)]) for row in rows), moved.shape[:-1])
 
 

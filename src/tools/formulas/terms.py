@@ -40,7 +40,7 @@ class Term:
         self.strength = strength
 
     def __add__(self, other: Term | float) -> Term:
-        return _joined(self, other, " + ", SUM, SUM, lambda a, b: a + b)
+        return _joined(self, other, " + ", SUM, PRODUCT, lambda a, b: a + b)
 
     def __sub__(self, other: Term | float) -> Term:
         return _joined(self, other, " - ", SUM, PRODUCT, lambda a, b: a - b)
@@ -115,7 +115,8 @@ def added(terms: Sequence[Term]) -> Term:
         total += term.value
     if len(terms) == 1:
         return terms[0]
-    text = " + ".join(_held(term, SUM) for term in terms) or "0"
+    texts = [_held(term, PRODUCT if position else SUM) for position, term in enumerate(terms)]
+    text = " + ".join(texts) or "0"
     return Term(total, text, _places(*terms), SUM if terms else ATOM)
 
 
@@ -128,6 +129,8 @@ def _joined(
     result: Callable[[float, float], float],
     strength: int | None = None,
 ) -> Term:
+    if isinstance(right, np.ndarray):
+        return NotImplemented  # so that numpy joins this term with each of its elements
     right = lifted(right)
     text = f"{_held(left, left_strength)}{sign}{_held(right, right_strength)}"
     strength = left_strength if strength is None else strength
@@ -135,7 +138,8 @@ def _joined(
 
 
 def _held(term: Term, strength: int) -> str:
-    return term.text if term.strength >= strength else f"({term.text})"
+    signed = strength == ATOM and term.text.startswith("-")
+    return term.text if term.strength >= strength and not signed else f"({term.text})"
 
 
 def _places(*terms: Term) -> tuple[Place, ...]:

@@ -12,8 +12,8 @@ from ...core.nn.splitmix64 import SplitMix64
 from ...report.learner import bracketed, bracketed_tensor, flag, flags, shape_list
 from ...report.trace import Line
 from .._probes import equal, gradient, refused
+from .._qkv_records import HISTORY
 from ..qkv import (
-    HISTORY,
     QKVFixture,
     compute,
     gradcheck,
