@@ -263,6 +263,8 @@ def outcome(bed: str, prepare: Callable[[], Way], *, quick: bool) -> Outcome:
         return Outcome(bed, "", f"not run: {reason}")
     digest = hashlib.sha256()
     for path in sorted(GOLDEN.glob("*.trace" if quick else "*")):
+        if path.suffix not in OPTIONS:
+            continue  # numbers that a golden file was made of
         if path.with_stem(f"{path.stem}-small").exists():
             continue  # takes minutes; the small one stands for it
         command = path.stem.removesuffix("-small")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from llm_trace.fixtures.showing import toml
 from llm_trace.selfcheck import accepted_digests, recorded
 from llm_trace.traces import Entry, entries
 
@@ -49,7 +50,14 @@ def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
 
 def test_golden_holds_nothing_else() -> None:
     expected = {f"{ENTRIES[command].golden}.{form}" for command, form in PRINTED}
+    expected |= {f"{entry.golden}.toml" for entry in ENTRIES.values() if entry.trains()}
     assert {path.name for path in GOLDEN.iterdir()} == expected | recorded()
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.toml")), ids=lambda path: path.name)
+def test_a_fixture_beside_a_golden_file_is_the_one_it_was_made_of(path: Path) -> None:
+    (entry,) = (entry for entry in ENTRIES.values() if entry.golden == path.stem)
+    assert path.read_text() == "".join(toml(entry.checked()))
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
@@ -64,7 +72,9 @@ def test_golden_files_are_plain_text(path: Path) -> None:
 
 def test_the_digests_of_selfcheck_are_those_of_the_golden_files() -> None:
     digests = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in GOLDEN.iterdir()
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in GOLDEN.iterdir()
+        if path.suffix != ".toml"
     }
     accepted = accepted_digests()
     assert digests == {name: accepted[name] for name in digests}

@@ -1,0 +1,159 @@
+"""Compare two traces record by record, number by number.
+
+Records belong together by their kind and key fields, not by their lines, so that one record more
+makes nothing after it differ. OLD and NEW are traces in any framing or JSON Lines; - is standard
+input, and an empty file is a trace without records.
+
+Without a tolerance any other text is a change. With one, a number within it is noise, and so is one
+unit of the last of six or more printed decimals, another spelling, or another sign of zero.
+Integers have to be equal unless --tolerance names their field. Fields are named KIND.field, KIND.*
+or *.field; the most specific rule counts, and a named field's rule stands alone.
+
+Exit status: 0 for the same, 1 for a change, 2 for files that cannot be compared.
+
+As git's own diff of traces, in two commands:
+
+\b
+    echo '*.trace diff=llm-trace' >> .gitattributes
+    git config diff.llm-trace.command 'llm-trace diff --git --'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from ..output import emit
+from ..report.stdout import printable
+from ..traces import named
+
+if TYPE_CHECKING:
+    from ..report.records import Record
+    from ..tools.diff.comparison import Comparison
+    from ..tools.diff.git import GitFiles
+    from ..tools.diff.rules import Rules
+
+FORMATS = ("text", "markdown", "json")
+
+
+def comparing_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every command that compares."""
+    for option in reversed(
+        (
+            click.option("--atol", metavar="NUMBER", help="Largest difference that is noise."),
+            click.option("--rtol", metavar="NUMBER", help="The same over the larger magnitude."),
+            click.option("--ulp", metavar="COUNT", help="The same in steps of float64."),
+            click.option(
+                "--tolerance",
+                "tolerances",
+                multiple=True,
+                metavar="KIND.field=RULE",
+                help="For one field: atol:NUMBER,rtol:NUMBER,ulp:COUNT or some of them, or exact.",
+            ),
+            click.option(
+                "--format",
+                "form",
+                type=click.Choice(FORMATS),
+                default="text",
+                show_default=True,
+                help="markdown fits into a comment under a pull request.",
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Print nothing; the status says it."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("diff", help=__doc__)
+@click.argument("files", nargs=-1, metavar="OLD NEW", type=click.Path())
+@comparing_options
+@click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
+def command(
+    files: Sequence[str],
+    atol: str | None,
+    rtol: str | None,
+    ulp: str | None,
+    tolerances: Sequence[str],
+    form: str,
+    quiet: bool,
+    git: bool,
+) -> None:
+    """Print what differs; status 1 if that is more than the rule allows."""
+    from ..tools.diff.comparison import Comparison
+    from ..tools.diff.rules import Rules
+    from ..tools.diff.sources import Source
+
+    rules = Rules.given(atol, rtol, ulp, tolerances)
+    if git:
+        if quiet or form != "text":
+            option = "--quiet" if quiet else f"--format {form}"
+            raise click.UsageError(f"expected --git or {option}, found both")
+        from ..tools.diff.git import GitFiles
+
+        git_diff(GitFiles.given(files), rules)
+        return
+    if len(files) != 2:
+        raise click.UsageError(f"expected two files, found {len(files) or 'none'}")
+    if [*files] == ["-", "-"]:
+        raise click.UsageError("expected standard input for one of the files, found it for both")
+    old, new = map(Source.read, files)
+    comparison = Comparison(old, new, rules, classes)
+    if quiet:
+        different = comparison.differs()
+    else:
+        emit(printed(comparison, form))
+        different = comparison.different
+    comparison.use_rules()
+    warn_of_unused(rules)
+    if different:
+        raise click.exceptions.Exit(1)
+
+
+def printed(comparison: Comparison, form: str) -> Iterator[str]:
+    """The comparison in one of the formats, in pieces."""
+    if form == "json":
+        from ..tools.diff.json import json
+
+        return json(comparison)
+    if form == "markdown":
+        from ..tools.diff.markdown import comment
+
+        return comment(comparison)
+    from ..tools.diff.text import coloured, text, uncoloured
+
+    return text(comparison, coloured if is_colourful() else uncoloured)
+
+
+def classes(name: str) -> Mapping[str, type[Record]]:
+    """The record classes by kind of the trace that prints as `name`; none where it is unknown."""
+    entry = named(name)
+    return {kind.kind: kind for kind in entry.load().schema} if entry else {}
+
+
+def is_colourful() -> bool:
+    """Whether standard output is a terminal that wants colours."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def warn_of_unused(rules: Rules) -> None:
+    """Say which tolerances name no field of any record."""
+    for pattern in rules.unused:
+        message = f"--tolerance {printable(pattern)}: no record has such a field"
+        click.echo(f"llm-trace: {message}", err=True)
+
+
+def git_diff(files: GitFiles, rules: Rules) -> None:
+    """What git asks for. It gives up on a driver that ends with another status than 0."""
+    from ..tools.diff.text import coloured, uncoloured
+
+    paint = coloured if is_colourful() else uncoloured
+    with suppress(click.exceptions.Exit):  # of a pager that has been left
+        emit(files.text(rules, classes, paint))

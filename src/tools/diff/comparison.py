@@ -1,0 +1,268 @@
+"""Everything that differs between two files, a record at a time, and how much that is."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from ...report.lines import TraceError
+from .alignment import Alignment, Pair, aligned, paired_sections
+from .escapes import plain
+from .json_lines import alike, as_json, beside_json, beside_text
+from .keys import Classes, Keys, unknown
+from .notes import frames, line_ends
+from .numbers import count, count_nans
+from .rules import Rule, Rules
+from .shapes import shapes
+from .sources import Entry, Section, Source
+from .values import Element, Shapes, Values, compared_values, elements, retyped
+
+What = Literal["changed", "noise", "moved", "added", "removed"]
+RECORDS = ("same", "noise", "changed", "moved", "added", "removed")
+NUMBERS = ("same", "noise", "changed")
+
+
+class FieldChange(NamedTuple):
+    """A field that differs, by its texts; one is missing where the field is added or removed."""
+
+    key: str
+    old: str | None
+    new: str | None
+    values: Values | None = None
+    rule: Rule = Rule()
+    shapes: Shapes = ()
+    shortest: bool = False
+    retyped: bool = False  # the texts are those of JSON, of another type or structure
+
+    @property
+    def significant(self) -> bool:
+        """Whether this is more than the rule allows."""
+        return self.values is None or self.values.significant
+
+    def elements(self) -> Iterator[Element]:
+        """All the elements that differ."""
+        if self.old is None or self.new is None:
+            return iter(())
+        if self.retyped:
+            return iter(self.values.shown if self.values else ())
+        return elements(self.old, self.new, self.rule, self.shapes, shortest=self.shortest)
+
+
+class Change(NamedTuple):
+    """A record that differs, is moved, added or removed."""
+
+    path: str
+    what: What
+    moved: bool
+    lines: tuple[int | None, int | None]
+    texts: tuple[str | None, str | None]  # the lines as they are
+    fields: list[FieldChange]
+    order: tuple[list[str], list[str]] | None  # of the keys, where that differs
+    respelled: bool = False  # the lines differ, and no field does
+
+    @property
+    def significant(self) -> bool:
+        """Whether this is more than the rule allows."""
+        return self.what != "noise"
+
+
+@dataclass
+class Tally:
+    """How much of everything there has been."""
+
+    records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RECORDS, 0))
+    numbers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NUMBERS, 0))
+    nans: int = 0  # on both sides
+    worst: tuple[str, Element] | None = None  # the path of its field, and the number
+
+
+@dataclass
+class _Part:
+    """Two sections side by side, and what aligned them."""
+
+    prefix: str  # of their records' paths, where there are several traces
+    keys: Keys
+    olds: range
+    news: range
+    new: Source
+    alignment: Alignment
+
+    @cached_property
+    def first(self) -> Entry:
+        """The trace's first record, which has the sizes of everything, if it is one."""
+        with suppress(TraceError):  # of an equal line, which nobody has asked to parse
+            return self.new.entry(self.news[0])
+        return Entry("", {}, False)
+
+
+class Comparison:
+    """Two sides under a rule. Raises TraceError for a line that has to be parsed.
+
+    `tally` is complete after the last of `changes`.
+    """
+
+    def __init__(
+        self, old: Source, new: Source, rules: Rules | None = None, classes: Classes = unknown
+    ) -> None:
+        self.old, self.new = old, new
+        self.rules = rules or Rules()
+        self.tally = Tally()
+        olds, news = old.sections(), new.sections()
+        pairs = paired_sections(old, new, olds, news)
+        exact = self.rules.default.exact
+        self.notes = [*line_ends(old, new, exact), *frames(pairs, old, new, exact)]
+        several = len(olds) > 1 or len(news) > 1
+        self._parts = [self._aligned(one, other, classes, several) for one, other in pairs]
+
+    def changes(self) -> Iterator[Change]:
+        """The records that are not the same, in the new file's order; counted on the way."""
+        for part in self._parts:
+            self.tally.records["same"] += part.alignment.same
+            self.tally.nans += self._nans(part)
+            for pair in part.alignment.pairs:
+                change = self._change(part, pair)
+                self.tally.records[change.what if change else "same"] += 1
+                if change:
+                    yield change
+
+    def differs(self) -> bool:
+        """Whether anything is more than the rule allows. Looks no further than needed."""
+        noted = any(note.significant for note in self.notes)
+        return noted or any(change.significant for change in self.changes())
+
+    @property
+    def different(self) -> bool:
+        """The same, from what has been counted."""
+        noted = any(note.significant for note in self.notes)
+        return noted or any(self.tally.records[what] for what in RECORDS[2:])
+
+    def use_rules(self) -> None:
+        """Look among the records that are the same for the fields of rules not used so far."""
+        for source in (self.old, self.new):
+            for index in range(len(source.lines) if self.rules.unused else 0):
+                with suppress(TraceError):  # of an equal line, which nobody has asked to parse
+                    kind = source.kind(index)
+                    for key in source.entry(index).fields if self.rules.may_name(kind) else ():
+                        self.rules.of(kind, key)
+
+    def _aligned(
+        self, one: Section | None, other: Section | None, classes: Classes, several: bool
+    ) -> _Part:
+        section = other or one
+        assert section is not None
+        olds, news = (side.records if side else range(0) for side in (one, other))
+        keys = Keys(section.name, classes, ((self.old, olds), (self.new, news)))
+        alignment = aligned(self.old, self.new, olds, news, keys)
+        prefix = f"{plain(section.stem)}/" if several and section.stem else ""
+        return _Part(prefix, keys, olds, news, self.new, alignment)
+
+    def _nans(self, part: _Part) -> int:
+        """How many nan the equal lines have."""
+        other = {pair.old for pair in part.alignment.pairs if not pair.equal}
+        lines = (self.old.lines[index] for index in part.olds if index not in other)
+        if self.old.is_json:
+            return sum(line.count('"NaN"') for line in lines)
+        return sum(map(count_nans, lines))
+
+    def _change(self, part: _Part, pair: Pair) -> Change | None:
+        old = None if pair.old is None else self.old.entry(pair.old)
+        new = None if pair.new is None else self.new.entry(pair.new)
+        entry = new or old
+        assert entry is not None
+        fields: list[FieldChange] = []
+        order: tuple[list[str], list[str]] | None = None
+        respelled = False
+        path = part.prefix + _path(part.keys, entry)
+        if old and new and not pair.equal:
+            fields = [*self._fields(part, path, old, new)]
+            order = _order(old, new)
+            respelled = not fields and not order and self.old.is_json == self.new.is_json
+        what = self._what(pair, fields, order, respelled)
+        if what is None:
+            return None
+        lines = (
+            None if pair.old is None else pair.old + 1,
+            None if pair.new is None else pair.new + 1,
+        )
+        texts = (
+            None if pair.old is None else self.old.lines[pair.old],
+            None if pair.new is None else self.new.lines[pair.new],
+        )
+        return Change(path, what, pair.moved, lines, texts, fields, order, respelled)
+
+    def _what(
+        self, pair: Pair, fields: list[FieldChange], order: object, respelled: bool
+    ) -> What | None:
+        if pair.old is None or pair.new is None:
+            return "added" if pair.old is None else "removed"
+        exact = self.rules.default.exact
+        if order or any(change.significant for change in fields) or (respelled and exact):
+            return "changed"
+        if pair.moved:
+            return "moved"
+        return "noise" if fields or respelled else None
+
+    def _fields(self, part: _Part, path: str, old: Entry, new: Entry) -> Iterator[FieldChange]:
+        for key in (*old.fields, *(key for key in new.fields if key not in old.fields)):
+            if key not in old.fields:
+                yield FieldChange(key, None, new.text(key))
+            elif key not in new.fields:
+                yield FieldChange(key, old.text(key), None)
+            elif change := self._field(part, key, old, new):
+                assert change.values is not None
+                self._count(path, change, change.values)
+                yield change
+
+    def _field(self, part: _Part, key: str, old: Entry, new: Entry) -> FieldChange | None:
+        before, after = old.fields[key], new.fields[key]
+        a, b, shortest = self._texts(part, old.kind, key, before, after)
+        both_json = self.old.is_json and self.new.is_json
+        if a == b and not (both_json and not alike(before, after)):
+            self.tally.numbers["same"] += count(a)
+            self.tally.nans += count_nans(a)
+            return None
+        rule = self.rules.of(old.kind, key)
+        shaped = (*shapes(new, key, part.keys.classes, lambda: part.first),)
+        values = compared_values(a, b, rule, shaped, shortest=shortest)
+        if both_json and (a == b or not values.significant) and not alike(before, after):
+            a, b = as_json(before), as_json(after)
+            return FieldChange(key, a, b, retyped(a, b), rule, retyped=True)
+        return FieldChange(key, a, b, values, rule, shaped, shortest)
+
+    def _texts(self, part: _Part, kind: str, key: str, old: Any, new: Any) -> tuple[str, str, bool]:
+        """What to compare of two values, and whether it is the shortest digits of JSON."""
+        if self.old.is_json and self.new.is_json:
+            return beside_json(old, new)
+        if not (self.old.is_json or self.new.is_json):
+            return old, new, False
+        words = part.keys.holds_words(kind, key)
+        if self.old.is_json:
+            return beside_text(old, new, words=words), new, False
+        return old, beside_text(new, old, words=words), False
+
+    def _count(self, path: str, change: FieldChange, values: Values) -> None:
+        tally = self.tally
+        tally.nans += values.nans
+        tally.numbers["noise"] += values.noise
+        tally.numbers["changed"] += values.changed
+        tally.numbers["same"] += values.numbers - values.noise - values.changed
+        worst = values.worst
+        if worst and worst.outcome and (not tally.worst or worst.weight > tally.worst[1].weight):
+            tally.worst = f"{path}.{plain(change.key)}", worst
+
+
+def _path(keys: Keys, entry: Entry) -> str:
+    """`KIND[key=value,…]`."""
+    named = keys.of(entry.kind)
+    values = ",".join(
+        f"{plain(key)}={plain(entry.text(key))}" for key in named if key in entry.fields
+    )
+    return f"{plain(entry.kind)}[{values}]" if values else plain(entry.kind)
+
+
+def _order(old: Entry, new: Entry) -> tuple[list[str], list[str]] | None:
+    """The keys that both have, where they come in another order."""
+    olds = [key for key in old.fields if key in new.fields]
+    news = [key for key in new.fields if key in old.fields]
+    return None if olds == news else (olds, news)

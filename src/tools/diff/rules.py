@@ -1,0 +1,128 @@
+"""What counts as a change: the exact text, or more than a tolerance, for all fields or for one."""
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from ...errors import LlmTraceError
+from ...report.stdout import shown
+
+_TOLERANCE = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
+_MAX_TOLERANCE = 100  # characters
+_ALSO = (
+    ", or one unit of the last of six or more printed decimals, or another spelling or sign of zero"
+)
+_FORM = "KIND.field=atol:NUMBER,rtol:NUMBER,ulp:COUNT or KIND.field=exact"
+
+
+class RuleError(LlmTraceError):
+    """A tolerance that cannot be read."""
+
+    def __init__(self, option: str, expected: str, found: str) -> None:
+        super().__init__(f"{option}: expected {expected}, found {found}")
+
+
+class Rule(NamedTuple):
+    """What a field's numbers may differ by. With no tolerance at all, its text is compared."""
+
+    atol: Decimal | None = None
+    rtol: Decimal | None = None
+    ulp: int | None = None
+    named: bool = False  # given for the field by name, so that its integers are meant too
+
+    @property
+    def exact(self) -> bool:
+        """Whether any other text is a change."""
+        return self.atol is None and self.rtol is None and self.ulp is None
+
+    def __str__(self) -> str:
+        given = (("atol", self.atol), ("rtol", self.rtol), ("ulp", self.ulp))
+        parts = [f"{name} {str(value).lower()}" for name, value in given if value is not None]
+        return ", ".join(parts) or "exact text"
+
+    @property
+    def told(self) -> str:
+        """The rule with all that passes as noise under it."""
+        return str(self) if self.exact else f"{self}{_ALSO}"
+
+
+class Rules:
+    """The rule for all fields, and those for some of them: `KIND.field`, `KIND.*` or `*.field`."""
+
+    def __init__(self, default: Rule | None = None, named: dict[str, Rule] | None = None) -> None:
+        self.default = default or Rule()
+        self.named = named or {}
+        self._known: dict[tuple[str, str], Rule] = {}
+        self._used: set[str] = set()
+
+    @classmethod
+    def given(
+        cls, atol: str | None, rtol: str | None, ulp: str | None, tolerances: Iterable[str]
+    ) -> "Rules":
+        """The rules of a command's options. Raises RuleError."""
+        default = Rule(
+            atol=None if atol is None else _number("--atol", atol),
+            rtol=None if rtol is None else _number("--rtol", rtol),
+            ulp=None if ulp is None else _count("--ulp", ulp),
+        )
+        named: dict[str, Rule] = {}
+        for text in tolerances:
+            pattern, rule = _named(text)
+            if pattern in named:
+                raise RuleError("--tolerance", f"one rule for {pattern}", "two")
+            named[pattern] = rule
+        return cls(default, named)
+
+    def of(self, kind: str, key: str) -> Rule:
+        """The most specific rule for a field."""
+        rule = self._known.get((kind, key))
+        if rule is None:
+            patterns = (f"{kind}.{key}", f"{kind}.*", f"*.{key}")
+            pattern = next((pattern for pattern in patterns if pattern in self.named), None)
+            self._used.update(other for other in patterns if other in self.named)
+            rule = self._known[kind, key] = self.named[pattern] if pattern else self.default
+        return rule
+
+    def may_name(self, kind: str) -> bool:
+        """Whether an unused pattern could name a field of this kind."""
+        return any(pattern.startswith((f"{kind}.", "*.")) for pattern in self.unused)
+
+    @property
+    def unused(self) -> list[str]:
+        """Patterns of which no field has been asked for yet."""
+        return [pattern for pattern in self.named if pattern not in self._used]
+
+    def __str__(self) -> str:
+        return "; ".join(
+            [self.default.told, *(f"{name} {rule.told}" for name, rule in self.named.items())]
+        )
+
+
+def _named(text: str) -> tuple[str, Rule]:
+    pattern, mark, terms = text.partition("=")
+    kind, dot, key = pattern.rpartition(".")
+    if not (mark and dot and kind and key) or pattern == "*.*" or not pattern.isprintable():
+        raise RuleError("--tolerance", _FORM, shown(text))
+    if terms == "exact":
+        return pattern, Rule()
+    given: dict[str, Any] = {}
+    for term in terms.split(","):
+        name, _, value = term.partition(":")
+        if name not in ("atol", "rtol", "ulp") or name in given:
+            raise RuleError("--tolerance", _FORM, shown(text))
+        where = f"--tolerance {pattern}={name}"
+        given[name] = _count(where, value) if name == "ulp" else _number(where, value)
+    return pattern, Rule(named=True)._replace(**given)
+
+
+def _number(option: str, text: str) -> Decimal:
+    if len(text) > _MAX_TOLERANCE or not _TOLERANCE.fullmatch(text):
+        raise RuleError(option, "a number that is not negative, such as 1e-9", shown(text))
+    return Decimal(text)
+
+
+def _count(option: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise RuleError(option, "a whole number that is not negative", shown(text))
+    return int(text)

@@ -1,0 +1,219 @@
+"""Two texts of one field, number by number and word by word."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import NamedTuple
+
+from .numbers import MARKS, Outcome, Verdict, compared, count, count_nans
+from .rules import Rule
+
+SHOWN = 8
+"""How many elements of a field a reader is shown."""
+
+_MARKS = re.compile(rf"([{MARKS}]+)")
+_INFINITE = Decimal("inf")
+
+Index = tuple[int, ...]
+Shapes = Iterable[Sequence[int]]
+"""Shapes that a list may have, the likeliest first."""
+
+
+class Element(NamedTuple):
+    """One number or word that differs."""
+
+    place: Index  # empty where the value is one number or word
+    old: str
+    new: str
+    outcome: Outcome | None  # nothing where one of the two is a word
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of it; any other word is a change."""
+        return self.outcome.verdict if self.outcome else "changed"
+
+    @property
+    def weight(self) -> tuple[bool, bool, Decimal]:
+        """Changes outweigh noise, numbers words, and larger differences smaller ones."""
+        if self.outcome is None:
+            return True, False, Decimal(0)
+        changed, difference = self.verdict == "changed", self.outcome.difference
+        return (
+            changed,
+            True,
+            (_INFINITE if changed else Decimal(0)) if difference is None else difference,
+        )
+
+
+class Length(NamedTuple):
+    """Lists of different length, and where they part."""
+
+    old: int
+    new: int
+    first: Element
+
+
+class Values(NamedTuple):
+    """How the texts of a field differ."""
+
+    differing: int  # elements
+    noise: int  # of them numbers that are noise
+    changed: int  # of them numbers that changed; the rest are words
+    numbers: int  # that stand on both sides, equal or not, where lengths agree
+    nans: int  # that are nan on both sides
+    shown: list[Element]  # the first ones, and the heaviest
+    worst: Element | None
+    length: Length | None
+    marks: tuple[str, str] | None  # that stand between the elements, where these differ first
+    significant: bool
+
+
+class _Items(NamedTuple):
+    """The elements of a text, and the marks before, between and behind them."""
+
+    items: list[str]
+    marks: list[str]
+
+
+def compared_values(
+    old: str, new: str, rule: Rule, shapes: Shapes = (), *, shortest: bool = False
+) -> Values:
+    """How two different texts differ under a rule."""
+    a, b = _items(old), _items(new)
+    if len(a.items) != len(b.items):
+        return _of_different_length(old, new, a, b)
+    marks = _other_marks(a, b)
+    first: list[Element] = []
+    worst: Element | None = None  # of the numbers
+    heaviest: Element | None = None
+    differing = noise = changed = 0
+    equal, nans = count(old), count_nans(old)
+    for element in _differing(a, b, rule, shapes, shortest):
+        differing += 1
+        equal -= count(element.old)
+        nans -= count_nans(element.old) > count_nans(element.new)
+        noise += element.outcome is not None and element.verdict == "noise"
+        changed += element.outcome is not None and element.verdict == "changed"
+        if len(first) < SHOWN:
+            first.append(element)
+        if heaviest is None or element.weight > heaviest.weight:
+            heaviest = element
+        if element.outcome and (worst is None or element.weight > worst.weight):
+            worst = element
+    words = differing - noise - changed
+    if heaviest is not None and heaviest not in first:
+        first[-1] = heaviest
+    structure = marks is not None and _is_structural(marks)
+    significant = rule.exact or bool(changed or words or structure)
+    numbers = equal + noise + changed
+    return Values(differing, noise, changed, numbers, nans, first, worst, None, marks, significant)
+
+
+def retyped(old: str, new: str) -> Values:
+    """How values differ that are of another type or structure: as a whole."""
+    return Values(1, 0, 0, 0, 0, [Element((), old, new, None)], None, None, None, True)
+
+
+def elements(
+    old: str, new: str, rule: Rule, shapes: Shapes = (), *, shortest: bool = False
+) -> Iterator[Element]:
+    """All the elements that differ, of lists of one length."""
+    a, b = _items(old), _items(new)
+    if len(a.items) == len(b.items):
+        yield from _differing(a, b, rule, shapes, shortest)
+
+
+def _other_marks(a: _Items, b: _Items) -> tuple[str, str] | None:
+    """The first marks that differ in more than spaces, or else the first that differ."""
+    pairs = [pair for pair in zip(a.marks, b.marks, strict=True) if pair[0] != pair[1]]
+    return next(filter(_is_structural, pairs), pairs[0] if pairs else None)
+
+
+def _is_structural(marks: tuple[str, str]) -> bool:
+    return marks[0].replace(" ", "") != marks[1].replace(" ", "")
+
+
+def _items(text: str) -> _Items:
+    if text.startswith('"'):
+        return _Items([text], ["", ""])
+    pieces = _MARKS.split(text)
+    items, marks = pieces[0::2], ["", *pieces[1::2], ""]
+    if len(items) > 1 and not items[0]:
+        del items[0], marks[0]
+    if len(items) > 1 and not items[-1]:
+        del items[-1], marks[-1]
+    return _Items(items, marks)
+
+
+def _differing(
+    a: _Items, b: _Items, rule: Rule, shapes: Shapes, shortest: bool
+) -> Iterator[Element]:
+    index = _indexing(a.marks, shapes)
+    for place, (old, new) in enumerate(zip(a.items, b.items, strict=True)):
+        if old != new:
+            yield Element(index(place), old, new, compared(old, new, rule, shortest=shortest))
+
+
+def _of_different_length(old: str, new: str, a: _Items, b: _Items) -> Values:
+    shorter = min(len(a.items), len(b.items))
+    pairs = enumerate(zip(a.items, b.items, strict=False))
+    place = next((place for place, (one, other) in pairs if one != other), shorter)
+    first = Element(
+        _indexing(max(a.marks, b.marks, key=len), ())(place),
+        "".join(a.items[place : place + 1]),
+        "".join(b.items[place : place + 1]),
+        None,
+    )
+    length = Length(_length(old, a), _length(new, b), first)
+    return Values(0, 0, 0, 0, 0, [], None, length, None, True)
+
+
+def _length(text: str, items: _Items) -> int:
+    return 0 if text == "none" or items.items == [""] else len(items.items)
+
+
+def _indexing(marks: list[str], shapes: Shapes) -> Callable[[int], Index]:
+    """What gives the index of the element at a place, by the first of the shapes that fits."""
+    size = len(marks) - 1
+    for extents in shapes:
+        if math.prod(extents) == size:
+            return partial(_unravelled, extents)
+    if size == 1:
+        return lambda place: ()
+    inner = "".join(marks[1:-1])
+    if any(mark in inner for mark in "|;["):
+        return _walked(marks, any(mark in inner for mark in "|;")).__getitem__
+    return lambda place: (place,)
+
+
+def _unravelled(extents: Sequence[int], place: int) -> Index:
+    index: list[int] = []
+    for extent in reversed(extents):
+        place, digit = divmod(place, extent)
+        index.append(digit)
+    return tuple(reversed(index))
+
+
+def _walked(marks: list[str], grouped: bool) -> list[Index]:
+    """The indices of elements in brackets, or in groups that bars or semicolons part."""
+    index = [0, 0] if grouped else [0]
+    found: list[Index] = []
+    for mark in marks[:-1]:
+        parts = [sign for sign in mark if sign in "[]|;,*"] or [*mark[:1]]
+        if not found:
+            parts = [sign for sign in parts if sign == "["]
+        for before, sign in zip(("", *parts), parts, strict=False):
+            if sign == "[":
+                index[-1] += before == "]"  # with nothing but a space between them
+                index.append(0)
+            elif sign == "]":
+                del index[max(len(index) - 1, 1) :]
+            elif grouped and sign in "|;":
+                index[:] = [index[0] + 1, 0]
+            else:
+                index[-1] += 1
+        found.append(tuple(index))
+    wrapped = all(len(path) > 1 and path[0] == 0 for path in found)
+    return [path[1:] for path in found] if wrapped and not grouped else found
