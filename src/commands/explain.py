@@ -1,4 +1,21 @@
-"""Say what each record and field of a trace means."""
+"""Say what a trace's records and fields mean, or how a number in it comes about.
+
+TRACE explains everything, TRACE.KIND one kind of record, TRACE.KIND.field one field.
+FILE:LINE works out the numbers of a record from their operands, FILE:LINE:COLUMN one number, and
+beside a gradient shows the central difference. --at names a number by its path instead.
+
+\b
+  llm-trace explain swiglu.POSITION-FORWARD.gated
+  llm-trace explain mine.trace:4:93
+  llm-trace explain swiglu --at 'POSITION-FORWARD[position=0].gated[2]'
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
 
 import click
 
@@ -6,15 +23,96 @@ from ..output import emit
 from ..traces import entries, find
 
 
-@click.command("explain", help=__doc__)
-@click.argument("trace", metavar="TRACE", shell_complete=lambda ctx, param, typed: [*entries()])
-@click.pass_context
-def command(ctx: click.Context, trace: str) -> None:
-    """Print the declarations of one trace's records."""
-    entry = find(trace)
+def completed(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Shell completion of a trace's name."""
+    return [name for name in entries() if name.startswith(typed)]
+
+
+@click.command("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
+@click.argument("what", metavar="TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN]", shell_complete=completed)
+@click.option("--at", metavar="PATH", help="A number, such as 'KIND[key=value].field[2]'.")
+@click.option(
+    "--fixture",
+    type=click.Path(),
+    metavar="FILE",
+    help="The numbers that the trace starts from, where it is not the default ones.",
+)
+def command(what: str, at: str | None, fixture: str | None) -> None:
+    """Explain declarations or numbers."""
+    place = re.fullmatch(r"(.+?):([0-9]{1,9})(?::([0-9]{1,9}))?", what)
+    if place and at is not None:
+        raise click.UsageError(f"expected a place or --at, found both: {what!a}")
+    if at is not None:
+        emit(numbers(what, fixture, at=at))
+    elif place:
+        column = int(place[3]) if place[3] else None
+        emit(numbers(place[1], fixture, place=(int(place[2]), column)))
+    elif find(what) is None and (os.path.exists(what) or ":" in what):
+        form = "TRACE[.KIND[.FIELD]] or FILE:LINE[:COLUMN]"
+        raise click.UsageError(f"expected {form}, found {what!a}; --at names a number by its path")
+    elif fixture is not None:
+        raise click.UsageError("expected a number to explain with --fixture, found none")
+    else:
+        emit(declarations(*what.split(".", 2)))
+
+
+def declarations(name: str, kind: str | None = None, key: str | None = None) -> Iterator[str]:
+    """What is declared of a trace, a kind or a field."""
+    entry = find(name)
     if entry is None:
-        ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
+        raise unknown("trace", name, [*entries()])
 
-    from ..report.explain import explained
+    from ..report.explain import explained, explained_record
+    from ..tools.formulas.spelling import printed_formula
 
-    emit(explained(entry.load(), entry.title, entry.description(), click.HelpFormatter().width))
+    trace, width = entry.load(), click.HelpFormatter().width
+    classes = {declared.__name__: declared for declared in trace.schema}
+
+    def spelled(formula: str, record: type) -> str:
+        return printed_formula(formula, record, classes)
+
+    if kind is None:
+        return explained(trace, entry.title, entry.description(), spelled, width)
+    kinds = {declared.kind: declared for declared in trace.schema}
+    if kind not in kinds:
+        raise unknown("kind", kind, [*kinds])
+    fields = {declared.key: declared for declared in kinds[kind].fields}
+    if key is not None and key not in fields:
+        raise unknown("field", key, [*fields])
+    chosen = (fields[key],) if key is not None else (*fields.values(),)
+    return explained_record(kinds[kind], chosen, spelled, width)
+
+
+def numbers(
+    source: str,
+    fixture: str | None,
+    *,
+    at: str | None = None,
+    place: tuple[int, int | None] = (1, None),
+) -> Iterator[str]:
+    """How the numbers at a path, or in a line, come about."""
+    from ..tools.places import at_path, at_place
+    from ..tools.working import explained
+    from ._loading import loaded
+
+    trace = loaded(source, fixture)
+    if trace.document is None:
+        expected = "expected a trace that this program declares"
+        raise click.UsageError(f"{source}: {expected}, found {trace.title}")
+    found = (
+        at_path(trace.document, at, trace.file)
+        if at is not None
+        else at_place(trace.document, *place, trace.file)
+    )
+    for position, number in enumerate(found):
+        yield "\n" if position else ""
+        for line in explained(trace.document, number, trace.loss):
+            yield f"{line}\n"
+
+
+def unknown(what: str, found: str, known: list[str]) -> click.UsageError:
+    """The nearest of the names that are known, or all of them."""
+    near = get_close_matches(found, known, 1)
+    if near:
+        return click.UsageError(f"expected a {what}, found {found!a}; did you mean {near[0]}?")
+    return click.UsageError(f"expected one of {', '.join(known)}, found {found!a}")

@@ -1,12 +1,16 @@
 """What a trace's records mean, read from their declarations."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import LlmTraceError
 from .records import Field, Record
 from .trace import Trace
+
+_NARROW = " " * 6
+Spelled = Callable[[str, type[Record]], str]
+"""How a formula of a record class is spelled."""
 
 
 class NoDocstrings(LlmTraceError):
@@ -16,7 +20,9 @@ class NoDocstrings(LlmTraceError):
         super().__init__("explain: expected docstrings, found none: run Python without -OO")
 
 
-def explained(trace: Trace[Any], title: str, description: str, width: int) -> Iterator[str]:
+def explained(
+    trace: Trace[Any], title: str, description: str, spelled: Spelled, width: int
+) -> Iterator[str]:
     """The explanation of every record and field, in pieces, at most `width` columns wide."""
     if trace.fixture.__doc__ is None:
         raise NoDocstrings
@@ -26,26 +32,48 @@ def explained(trace: Trace[Any], title: str, description: str, width: int) -> It
         yield "\n"
         yield from _wrapped(paragraph, width)
     for record in trace.schema:
-        yield f"\n{record.kind}\n"
-        yield from _wrapped(record.__doc__ or "", width, "  ")
-        yield from _fields(record, width)
+        yield "\n"
+        yield from explained_record(record, record.fields, spelled, width)
 
 
-def _fields(record: type[Record], width: int) -> Iterator[str]:
-    column = max(len(declared.key) for declared in record.fields) + 2
-    for declared in record.fields:
+def explained_record(
+    record: type[Record], fields: tuple[Field, ...], spelled: Spelled, width: int
+) -> Iterator[str]:
+    """The explanation of a record and some of its fields, in pieces. Raises NoDocstrings."""
+    if record.__doc__ is None:
+        raise NoDocstrings
+    yield f"{record.kind}\n"
+    yield from _wrapped(record.__doc__, width, "  ")
+    column = max(len(declared.key) for declared in fields) + 2
+    for declared in fields:
         head = f"    {declared.key:{column}}"
-        text = f"{declared.meaning} ({_type(declared)})"
-        lines = textwrap.wrap(text, max(width - len(head), 24), break_long_words=False)
-        yield f"{head}{lines[0]}\n"
-        for line in lines[1:]:
-            yield f"{'':{len(head)}}{line}\n"
+        yield from _hanging(f"{declared.meaning} ({_type(record, declared)})", head, width)
+        for condition, formula in declared.formula:
+            where = f" where {spelled(condition, record)}" if condition else ""
+            yield from _hanging(f"= {spelled(formula, record)}{where}", " " * len(head), width)
 
 
-def _type(declared: Field) -> str:
+def _hanging(text: str, head: str, width: int) -> Iterator[str]:
+    """The text behind a head; on a smaller margin where it has words that are too long for that."""
+    columns = max(width - len(head), 24)
+    if head.isspace() and max(map(len, text.split())) > columns:
+        head, columns = _NARROW, max(width - len(_NARROW), 24)
+    for line in textwrap.wrap(text, columns, break_on_hyphens=False):
+        yield f"{head}{line}".rstrip() + "\n"
+        head = " " * len(head)
+
+
+def _type(record: type[Record], declared: Field) -> str:
+    told = [declared.type.name]
+    if declared.shape:
+        keys = {field.attribute: field.key for field in record.fields}
+        names = [keys.get(name, name.replace("_", "-")) for name in declared.shape.split()]
+        told.append(" x ".join(names))
     if declared.omitted:
-        return f"{declared.type.name}, or left out"
-    return f"{declared.type.name}, or none" if declared.optional else declared.type.name
+        told.append("or left out")
+    elif declared.optional:
+        told.append("or none")
+    return ", ".join(told)
 
 
 def _wrapped(text: str, width: int, margin: str = "") -> Iterator[str]:

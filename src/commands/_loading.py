@@ -1,0 +1,133 @@
+"""What several tools are asked about: a trace by its name, or one in a file."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import click
+
+from ..errors import LlmTraceError
+from ..report.events import Begin, Event
+from ..report.jsonl import events_of
+from ..report.lines import Line, TraceError, parse_line
+from ..report.reading import opened
+from ..report.stdout import printable
+from ..tools.formulas.document import Document
+from ..traces import Entry, find, named
+from ._schemas import schema
+
+FIXTURES = (".toml", ".json", ".npz")
+
+
+class Loaded(NamedTuple):
+    """A trace: its lines, and what is known of it."""
+
+    file: str  # its name in messages
+    title: str
+    lines: tuple[Line, ...]
+    entry: Entry | None  # of the trace that it is, None for another program's
+    document: Document | None
+
+    @property
+    def loss(self) -> str | None:
+        """The expression for the scalar whose gradients the trace prints."""
+        return self.entry.load().loss if self.entry else None
+
+
+def loaded(source: str, fixture: str | None = None) -> Loaded:
+    """The trace called `source`, else the one in that file. Raises LlmTraceError.
+
+    Its fixture is the file `fixture`, or one beside the trace with the same stem, or the default
+    one if that gives exactly this trace. Otherwise formulas have to do without.
+    """
+    entry = find(source)
+    if entry is None:
+        return _from_file(source, fixture)
+    if entry.trains():
+        expected = f"expected a trace that does not train, found {source}"
+        raise click.UsageError(f"{expected}; write it to a file first")
+    trace = entry.load()
+    numbers = _fixture(entry, fixture) if fixture else trace.fixture()
+    lines = _printed(entry, numbers, source)
+    return Loaded(
+        source, trace.name, (*lines,), entry, Document(lines, trace.schema, numbers, source)
+    )
+
+
+def _from_file(file: str, fixture: str | None) -> Loaded:
+    if not os.path.lexists(file) and file != "-":
+        expected = f"expected a trace or a file, found {file!a}"
+        raise click.UsageError(f"{expected}; `llm-trace list` lists the traces")
+    with opened(file) as texts:
+        events = [*events_of(texts, schema)]
+    begun = [event for event in events if isinstance(event, Begin)]
+    if len(begun) > 1:
+        raise TraceError(file, begun[1].number, 1, "one trace", "a second one")
+    lines = [line for event in events if (line := _line(event))]
+    name = begun[0].name
+    entry = named(name) if name else None
+    if name is None or entry is None or entry.load().name != name:
+        return Loaded(file, name or (lines[0].kind if lines else file), (*lines,), None, None)
+    numbers = _fixture_of_file(file, fixture, entry, lines)
+    document = Document(lines, entry.load().schema, numbers, file)
+    return Loaded(file, name, (*lines,), entry, document)
+
+
+def _fixture_of_file(file: str, fixture: str | None, entry: Entry, lines: list[Line]) -> Any:
+    stem = os.path.splitext(file)[0]
+    beside = [stem + ending for ending in FIXTURES if os.path.isfile(stem + ending)]
+    if fixture or beside:
+        given = fixture or beside[0]
+        numbers = _fixture(entry, given)
+        if not entry.trains():
+            _require_sizes(given, _printed(entry, numbers, given), lines, file)
+        return numbers
+    if entry.trains():
+        return None
+    numbers = entry.load().fixture()
+    with suppress(LlmTraceError):
+        if [*map(_said, _printed(entry, numbers, file))] == [*map(_said, lines)]:
+            return numbers
+    return None
+
+
+def _require_sizes(fixture: str, given: list[Line], lines: list[Line], file: str) -> None:
+    """Refuse a fixture of other sizes than the trace's; say so where other numbers differ."""
+    for mine, other in zip(given[1].parts, lines[1].parts, strict=False):
+        if (mine.key, mine.text) != (other.key, other.text):
+            expected = f"expected {other.key}={other.text} as in {printable(file)}"
+            found = f"{mine.key}={mine.text}"
+            raise click.ClickException(f"{printable(fixture)}: {expected}, found {found}")
+    if [*map(_said, given)] != [*map(_said, lines)]:
+        text = f"{printable(file)} is not what {printable(fixture)} gives; operands may be others"
+        click.echo(f"llm-trace: {text}", err=True)
+
+
+def _line(event: Event) -> Line | None:
+    """The line of an event, if it has one."""
+    if isinstance(event, Line) or event.name is None:
+        return event if isinstance(event, Line) else None
+    word = "BEGIN" if isinstance(event, Begin) else "END"
+    return parse_line(f"TRACE {event.name} {word}", event.number, "")
+
+
+def _said(line: Line) -> tuple[str, list[tuple[str, str]]]:
+    """What a line says, wherever it stands."""
+    return line.kind, [(part.key, part.text) for part in line.parts]
+
+
+def _printed(entry: Entry, numbers: Any, file: str) -> list[Line]:
+    """What the trace prints on these numbers."""
+    lines = "".join(entry.load().text(numbers)).splitlines()
+    return [parse_line(line, number, file) for number, line in enumerate(lines, 1)]
+
+
+def _fixture(entry: Entry, file: str) -> Any:
+    from ..fixtures.reading import read_fixture
+
+    try:
+        return read_fixture(entry.load().fixture, file)
+    except LlmTraceError as error:
+        raise click.ClickException(f"{printable(file)}: {error}") from error

@@ -1,0 +1,1 @@
+"""A trace drawn as the graph of its computation."""

@@ -1,0 +1,248 @@
+"""A trace as the page shows it: records, their fields, and how each number came about.
+
+A known trace is described here, with meanings, formulas and operands; for others see `lexical`. An
+expression names its operands by marks, `{5.2.0} * {5.3.0}`: the record's ordinal, its field's, and
+the number's index.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.numerics.digits import shortest
+from ...report.records import Field
+from ..formulas.document import Document, Entry
+from ..formulas.evaluation import formula_of, gradient_of, operands, target, worked
+from ..formulas.numbers import Numbers, of_terms
+from ..formulas.operands import Printed
+from ..formulas.scope import Unexplained
+from ..formulas.spelling import printed_formula
+from ..formulas.terms import POWER, Term
+from ..working import like
+from .graph import path
+
+FIXTURE = -1
+"""What marks have in place of a record's ordinal for the fixture."""
+BUDGET = 4_000_000  # characters of expressions in a page
+EFFORT = 16_000_000  # operands of a field, at most, that are worth an attempt
+
+BACKWARD = re.compile(r"(?i)backward|gradient|adjoint|(?:^|[-_.])grad(?:$|[-_.])")
+
+
+class FieldView(NamedTuple):
+    """One field. Its value is `numbers`, or else `text`."""
+
+    key: str
+    text: str = ""
+    numbers: Sequence[str] | None = None  # as they are printed
+    shape: Sequence[int] | None = None  # of the numbers
+    meaning: str = ""
+    type: str = ""
+    formula: str = ""
+    gradient: str = ""  # what it is the derivative with respect to
+    loss: str = ""  # of what it is the derivative
+    works: Sequence[str] | None = None  # the expression of each number, with marks
+    comes: Sequence[str] | None = None  # what each comes to, where that is printed otherwise
+    targets: Sequence[str] | None = None  # what each is the derivative with respect to
+    note: str = ""  # why there are no works
+
+
+class RecordView(NamedTuple):
+    """One record, or the fixture."""
+
+    kind: str
+    path: str  # leads to no other record
+    fields: Sequence[FieldView]
+    line: int = 0
+    meaning: str = ""
+    direction: str = ""  # "forward", "backward" or "both"
+
+
+class Described(NamedTuple):
+    """The records in order, and what is used of the fixture."""
+
+    records: Sequence[RecordView]
+    fixture: RecordView | None = None
+
+
+def records_of(document: Document, loss: str | None = None, budget: int = BUDGET) -> Described:
+    """The records of a known trace. `loss` is the expression whose gradients it prints.
+
+    Expressions are given in order until their characters come to `budget`.
+    """
+    describing = _Describing(document, loss, budget)
+    paths = [path(entry) for entry in document.entries]
+    counts = Counter(paths)
+    records = [
+        describing.record(entry, place if counts[place] == 1 else f"line-{entry.line.number}")
+        for entry, place in zip(document.entries, paths, strict=True)
+    ]
+    return Described(records, describing.marked.fixture_view())
+
+
+class Marked(Printed):
+    """Operands as terms whose text is a mark that leads to the number."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._known: dict[tuple[int | None, str], Any] = {}
+        self._names: list[str] = []  # of the fixture's fields
+
+    def field(self, entry: Entry, declared: Field) -> Any:
+        """The field's numbers as terms."""
+        place = entry.ordinal, declared.attribute
+        if place not in self._known:
+            values = super().field(entry, declared)
+            self._known[place] = _marked(values, entry.ordinal, _present(entry).index(declared))
+        return self._known[place]
+
+    def fixture(self, name: str) -> Any:
+        """The fixture's numbers as terms. Raises Unexplained."""
+        if (None, name) not in self._known:
+            values = super().fixture(name)
+            if isinstance(values, Numbers):
+                self._names.append(name)
+            self._known[None, name] = _marked(values, FIXTURE, len(self._names) - 1)
+        return self._known[None, name]
+
+    def fixture_view(self) -> RecordView | None:
+        """What has been asked of the fixture, in the order of the marks."""
+        specs: Any = getattr(self.document.fixture, "specs", {})
+        fields = []
+        for name in self._names:
+            array = np.asarray(getattr(self.document.fixture, name), np.float64)
+            meaning = specs[name].meaning if name in specs else ""
+            numbers = [*map(shortest, array.reshape(-1).tolist())]
+            kind = "reals" if array.shape else "real"
+            fields.append(
+                FieldView(name, "", numbers, shape=array.shape, meaning=meaning, type=kind)
+            )
+        return RecordView("fixture", "fixture", fields) if fields else None
+
+
+def _present(entry: Entry) -> list[Field]:
+    """The fields that the record's line has."""
+    return [field for field in entry.record.fields if entry.line.value(field.key) is not None]
+
+
+def _marked(values: Any, record: int, field: int) -> Any:
+    """The terms with marks for texts; negative numbers hold together as they would unmarked."""
+    if not isinstance(values, Numbers):
+        return values
+    terms = (
+        Term(
+            term.value,
+            f"{{{record}.{field}.{flat}}}",
+            term.places,
+            POWER if term.text.startswith("-") else term.strength,
+        )
+        for flat, term in enumerate(values.reshape(-1).tolist())
+    )
+    return of_terms(terms, values.shape)
+
+
+class _Describing:
+    """Describes records one after the other, with expressions as long as the budget lasts."""
+
+    def __init__(self, document: Document, loss: str | None, budget: int) -> None:
+        self.marked = Marked(document)
+        self._document = document
+        self._loss = loss
+        self._left = budget
+
+    def record(self, entry: Entry, place: str) -> RecordView:
+        """A record with the fields that its line has."""
+        kind = entry.record.kind
+        fields = [self._field(entry, declared) for declared in _present(entry)]
+        gradients = any(field.gradient for field in fields)
+        others = any(field.numbers and field.formula and not field.gradient for field in fields)
+        meaning = " ".join((entry.record.__doc__ or "").split())
+        sizes = entry in self._document.sizes
+        direction = "" if sizes else direction_of(kind, gradients, others)
+        return RecordView(kind, place, fields, entry.line.number, meaning, direction)
+
+    def _field(self, entry: Entry, declared: Field) -> FieldView:
+        document = self._document
+        expression = formula_of(document, entry, declared)
+        gradient = gradient_of(document, entry, declared)
+        view = FieldView(
+            key=declared.key,
+            text=entry.text(declared),
+            meaning=declared.meaning,
+            type=declared.type.name,
+            shape=document.shape(entry, declared),
+            formula=self._printed(expression, entry),
+            gradient=self._printed(gradient, entry),
+            loss=self._printed(declared.loss or self._loss, entry) if gradient else "",
+        )
+        numbers = entry.numbers(declared)
+        if not numbers:
+            return view
+        view = view._replace(text="", numbers=numbers, shape=_fitting(view, len(numbers)))
+        if expression is None and gradient is None:
+            return view
+        try:
+            return self._worked(view, numbers, entry, declared)
+        except Unexplained as error:
+            return view._replace(note=str(error))
+
+    def _worked(
+        self, view: FieldView, numbers: Sequence[str], entry: Entry, declared: Field
+    ) -> FieldView:
+        """The field with its expressions, if they are few enough. Raises Unexplained."""
+        if not self._affordable(entry, declared, len(numbers)):
+            return view._replace(note="bounded")
+        terms = worked(self._document, entry, declared, self.marked) if view.formula else []
+        works = [term.text for term in terms]
+        comes = [
+            "" if (come := like(text, term.value)) == text else come
+            for text, term in zip(numbers, terms, strict=bool(terms))
+        ]
+        of = target(self._document, entry, declared, self.marked) if view.gradient else []
+        targets = [term.text for term in of]
+        size = sum(map(len, (*works, *comes, *targets)))
+        if size > self._left:
+            self._left = 0
+            return view._replace(note="bounded")
+        self._left -= size
+        return view._replace(
+            works=works or None, comes=comes if any(comes) else None, targets=targets or None
+        )
+
+    def _affordable(self, entry: Entry, declared: Field, count: int) -> bool:
+        """Whether expressions are worth an attempt: each may have every operand there is."""
+        used = operands(self._document, entry, declared) or ()
+        return self._left > 0 and count * sum(map(self._size, used)) <= EFFORT
+
+    def _size(self, place: tuple[int | None, str]) -> int:
+        record, attribute = place
+        if record is None:
+            return int(np.size(getattr(self._document.fixture, attribute, 0)))  # 0: not known
+        return int(np.size(getattr(self._document.entries[record].record, attribute)))
+
+    def _printed(self, expression: str | None, entry: Entry) -> str:
+        if expression is None:
+            return ""
+        return printed_formula(expression, type(entry.record), self._document.classes)
+
+
+def _fitting(view: FieldView, count: int) -> Sequence[int]:
+    """The declared shape, else that of a list, of a single real `()`."""
+    if view.shape is not None and math.prod(view.shape) == count:
+        return view.shape
+    return () if count == 1 and view.type.startswith("real") else (count,)
+
+
+def direction_of(kind: str, gradients: bool, others: bool) -> str:
+    """Which way a record of that kind belongs to, by whether it has gradients and other results."""
+    if gradients and others:
+        return "both"
+    if gradients or BACKWARD.search(kind):
+        return "backward"
+    return "forward" if others or "FORWARD" in kind.upper() else ""

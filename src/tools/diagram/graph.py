@@ -1,0 +1,223 @@
+"""The graph of a computation, from the records of its trace.
+
+A node is a field of a record, or an array of the fixture; an edge leads from an operand to what is
+worked out from it. Nodes, edges and their ids come in the order of the records, so the same trace
+gives the same graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.numerics.digits import shortest
+from ...report.records import Field
+from ...report.values import shape_text
+from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.evaluation import formula_of, gradient_of, operands
+from ..formulas.spelling import printed_formula
+
+FIXTURE = "fixture"
+_KEYWORDS = (
+    "class click default digraph edge end flowchart graph node strict style subgraph".split()
+)
+
+
+class Node(NamedTuple):
+    """Numbers and how they are made."""
+
+    id: str
+    group: str  # the id of its group
+    label: str  # "gated = gate-silu * up"
+    shape: str  # "2x3", "" where it is not told
+    values: tuple[str, ...]  # as they are printed
+    gradient: bool  # on the way back
+    record: int | None  # ordinal of the record, None for the fixture
+    key: str  # of the field in it
+    family: str  # what it is folded with: kind and key
+    members: int = 1  # how many nodes were folded into it
+
+
+class Edge(NamedTuple):
+    """From an operand to what is worked out from it."""
+
+    source: str
+    target: str
+    backward: bool  # on the way back
+
+
+class Group(NamedTuple):
+    """One record, or the fixture."""
+
+    id: str
+    label: str  # "POSITION-FORWARD position=0"
+
+
+class Graph(NamedTuple):
+    """A drawing before it is drawn."""
+
+    title: str
+    groups: tuple[Group, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def graph_of(document: Document, title: str) -> Graph:
+    """The graph that the declared formulas tell. Fields that are in none of them are left out.
+
+    Where the fixture is not known, its arrays are nodes without numbers.
+    """
+    found: dict[FieldPlace, tuple[Entry, Field, list[FieldPlace]]] = {
+        (entry.ordinal, declared.attribute): (entry, declared, places)
+        for entry in document.entries
+        for declared in entry.record.fields
+        if entry.numbers(declared) and (places := operands(document, entry, declared)) is not None
+    }
+    asked = dict.fromkeys(place for *_, places in found.values() for place in places)
+    names = Names()
+    fixture = [_fixture_node(document, name, names) for record, name in asked if record is None]
+    groups = [Group(names.of(FIXTURE), FIXTURE)] if fixture else []
+    ids: dict[FieldPlace, str] = {(None, node.key): node.id for node in fixture}
+    nodes = [*fixture]
+    for entry in document.entries:
+        group = Group(names.of(path(entry)), label(entry))
+        here = [
+            _field_node(document, entry, declared, group.id, names)
+            for declared in entry.record.fields
+            if (place := (entry.ordinal, declared.attribute)) in asked or place in found
+        ]
+        if here:
+            groups.append(group)
+            nodes += here
+            keys = {declared.key: declared.attribute for declared in entry.record.fields}
+            ids.update(((entry.ordinal, keys[node.key]), node.id) for node in here)
+    gradients = {node.id for node in nodes if node.gradient}
+    edges = [
+        Edge(ids[source], ids[place], ids[place] in gradients)
+        for place, (_, _, places) in found.items()
+        for source in places
+        if place in ids
+    ]
+    return Graph(title, tuple(groups), tuple(nodes), tuple(edges))
+
+
+def path(entry: Entry) -> str:
+    """`POSITION-FORWARD[position=0]`, the record's kind and keys."""
+    keys = ",".join(f"{key}={text}" for key, text in _keys(entry))
+    return f"{entry.record.kind}[{keys}]" if keys else entry.record.kind
+
+
+def label(entry: Entry) -> str:
+    """`POSITION-FORWARD position=0`, with the operation where the record names one."""
+    shown = dict(_keys(entry))
+    if operation := entry.line.value("operation"):
+        shown.setdefault("operation", operation)
+    return " ".join([entry.record.kind, *(f"{key}={text}" for key, text in shown.items())])
+
+
+def folded(graph: Graph) -> Graph:
+    """One node a family: the same field of all records of a kind, whose edges become one too."""
+    families: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        families.setdefault(node.family, []).append(node)
+    names = Names()
+    kinds = dict.fromkeys(family.partition(".")[0] for family in families)
+    groups = {kind: names.of(kind) for kind in kinds}
+    nodes: list[Node] = []
+    ids: dict[str, str] = {}
+    for family, members in families.items():
+        first, same = members[0], len({(node.label, node.shape) for node in members}) == 1
+        node = first._replace(
+            id=names.of(family),
+            group=groups[family.partition(".")[0]],
+            label=first.label if same else first.key,
+            shape=first.shape if same else "",
+            values=first.values if len(members) == 1 else (),
+            members=len(members),
+        )
+        nodes.append(node)
+        ids.update((member.id, node.id) for member in members)
+    edges = dict.fromkeys(
+        Edge(ids[edge.source], ids[edge.target], edge.backward) for edge in graph.edges
+    )
+    headings = tuple(Group(identity, kind) for kind, identity in groups.items())
+    return Graph(graph.title, headings, tuple(nodes), tuple(edges))
+
+
+def by_group(graph: Graph) -> list[tuple[Group, list[Node]]]:
+    """The groups in order, each with its nodes."""
+    members: dict[str, list[Node]] = {group.id: [] for group in graph.groups}
+    for node in graph.nodes:
+        members[node.group].append(node)
+    return [(group, members[group.id]) for group in graph.groups]
+
+
+class Names:
+    """Ids of letters, digits and underscores, told apart where they would be the same."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def of(self, text: str) -> str:
+        """An id for the text that no other has."""
+        stem = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "n"
+        stem = f"{stem}_" if stem.lower() in _KEYWORDS else stem
+        name, number = stem, self._next.get(stem, 2)
+        while name in self._taken:
+            name, number = f"{stem}_{number}", number + 1
+        self._taken.add(name)
+        self._next[stem] = number
+        return name
+
+
+def _keys(entry: Entry) -> Iterator[tuple[str, str]]:
+    for declared in entry.record.fields:
+        text = entry.line.value(declared.key)
+        if declared.aligns and text is not None:
+            yield declared.key, text
+
+
+def _field_node(
+    document: Document, entry: Entry, declared: Field, group: str, names: Names
+) -> Node:
+    expression = formula_of(document, entry, declared)
+    written = declared.key
+    if expression is not None:
+        formula = printed_formula(expression, type(entry.record), document.classes)
+        written = f"{declared.key} = {formula}"
+    shape = document.shape(entry, declared)
+    return Node(
+        id=names.of(f"{path(entry)}.{declared.key}"),
+        group=group,
+        label=written,
+        shape="" if shape is None else shape_text(shape),
+        values=tuple(entry.numbers(declared)),
+        gradient=gradient_of(document, entry, declared) is not None,
+        record=entry.ordinal,
+        key=declared.key,
+        family=f"{entry.record.kind}.{declared.key}",
+    )
+
+
+def _fixture_node(document: Document, name: str, names: Names) -> Node:
+    value: Any = getattr(document.fixture, name, None)
+    known = isinstance(value, float | np.ndarray)
+    return Node(
+        id=names.of(f"{FIXTURE}.{name}"),
+        group=FIXTURE,
+        label=name,
+        shape=shape_text(np.shape(value)) if known else "",
+        values=tuple(_texts(np.asarray(value).reshape(-1).tolist())) if known else (),
+        gradient=False,
+        record=None,
+        key=name,
+        family=f"{FIXTURE}.{name}",
+    )
+
+
+def _texts(values: Iterable[float]) -> Iterator[str]:
+    return map(shortest, values)

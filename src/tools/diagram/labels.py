@@ -1,0 +1,20 @@
+"""What stands in a node, whatever draws it."""
+
+from .graph import Node
+
+_SHOWN = 6  # values in a node
+
+
+def heading(node: Node) -> str:
+    """How the numbers are made, and how many nodes were folded into this one."""
+    return node.label if node.members == 1 else f"{node.label} (x{node.members})"
+
+
+def details(node: Node) -> list[str]:
+    """The shape, and the values where they are few."""
+    lines = [f"shape {node.shape}"] if node.shape else []
+    if not node.values:
+        return lines
+    shown = ", ".join(node.values[:_SHOWN])
+    rest = len(node.values) - _SHOWN
+    return [*lines, f"{shown}, ... {rest} more" if rest > 0 else shown]

@@ -1,0 +1,71 @@
+"""A graph as a Mermaid flowchart, which forges draw in Markdown.
+
+Mermaid draws nothing beyond 500 edges or 50,000 characters, so a graph that is larger is folded:
+first the values leave the nodes, then the nodes of all records of a kind become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .graph import Graph, Node, by_group, folded
+from .labels import details, heading
+
+MAX_EDGES = 499
+MAX_TEXT = 49_000
+
+
+def mermaid(graph: Graph) -> str:
+    """The flowchart's text, within Mermaid's limits where folding can do that."""
+    for drawn in (graph, _bare(graph), folded(graph), _bare(folded(graph))):
+        text = "".join(_lines(drawn))
+        if len(drawn.edges) <= MAX_EDGES and len(text) <= MAX_TEXT:
+            return text
+    return "".join(_lines(_cut(_bare(folded(graph)))))
+
+
+def _lines(graph: Graph) -> Iterator[str]:
+    yield f"%% {graph.title}\nflowchart LR\n"
+    for group, members in by_group(graph):
+        yield f'  subgraph group_{group.id}["{_escaped(group.label)}"]\n'
+        for node in members:
+            yield f'    {node.id}["{_text(node)}"]{":::gradient" if node.gradient else ""}\n'
+        yield "  end\n"
+    for edge in graph.edges:
+        yield f"  {edge.source} {'-.->' if edge.backward else '-->'} {edge.target}\n"
+    yield "  classDef gradient stroke:#b3541e,stroke-dasharray:4 2\n"
+
+
+def _text(node: Node) -> str:
+    return "<br/>".join(_escaped(line) for line in (heading(node), *details(node)))
+
+
+def _escaped(text: str) -> str:
+    """Mermaid's entities, for what would end the text or be read as Markdown or HTML."""
+    marks = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
+    return "".join(marks.get(mark, mark) for mark in text)
+
+
+def _bare(graph: Graph) -> Graph:
+    return graph._replace(nodes=tuple(node._replace(values=()) for node in graph.nodes))
+
+
+def _cut(graph: Graph) -> Graph:
+    """As many nodes and edges as fit, and a node that says how many are left out."""
+    nodes, edges = list(graph.nodes), list(graph.edges)
+    while nodes:
+        kept = {node.id for node in nodes}
+        inner = [edge for edge in edges if edge.source in kept and edge.target in kept]
+        left_out = f"{len(graph.nodes) - len(nodes)} nodes are left out"
+        last = Node("left_out", graph.groups[-1].id, left_out, "", (), False, None, "", "")
+        groups = {node.group for node in (*nodes, last)}
+        drawn = Graph(
+            graph.title,
+            tuple(group for group in graph.groups if group.id in groups),
+            (*nodes, last),
+            tuple(inner),
+        )
+        if len(inner) <= MAX_EDGES and len("".join(_lines(drawn))) <= MAX_TEXT:
+            return drawn
+        nodes = nodes[: len(nodes) * 3 // 4]
+    return graph

@@ -1,0 +1,144 @@
+"""Where a number stands in a trace: by path, or by line and column."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import LlmTraceError
+from ..report.lines import TraceError
+from ..report.records import Field
+from ..report.stdout import printable
+from .diagram.graph import path
+from .formulas.document import Document, Entry
+
+_PATH = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]*)\])?(?:\.([^.\[\]]+)(?:\[([0-9]+(?:,[0-9]+)*)\])?)?")
+
+
+class NotFound(LlmTraceError):
+    """A path that leads nowhere."""
+
+    def __init__(self, file: str, at: str, expected: str, found: str) -> None:
+        super().__init__(f"{printable(file)}: {printable(at)}: expected {expected}, found {found}")
+
+
+class Number(NamedTuple):
+    """One number: its record, its field, and its flat index there."""
+
+    entry: Entry
+    declared: Field
+    flat: int
+
+    @property
+    def text(self) -> str:
+        """As it is printed."""
+        return self.entry.numbers(self.declared)[self.flat]
+
+
+def named(document: Document, number: Number) -> str:
+    """`POSITION-FORWARD[position=0].gated[2]`."""
+    entry, declared, flat = number
+    shape = _shape(document, entry, declared)
+    index = ",".join(map(str, np.unravel_index(flat, shape))) if shape else ""
+    return f"{path(entry)}.{declared.key}" + (f"[{index}]" if shape else "")
+
+
+def at_path(document: Document, at: str, file: str) -> list[Number]:
+    """The numbers that a path such as `POSITION-FORWARD[position=0].gated[2]` stands for.
+
+    Without an index all numbers of the field, without a field all of the record. Raises NotFound,
+    which names what there is.
+    """
+    matched = _PATH.fullmatch(at)
+    if not matched:
+        raise NotFound(file, at, "a path such as KIND[key=value].field[index]", "something else")
+    kind, keys, key, index = matched.groups()
+    entry = _entry(document, kind, keys, at, file)
+    if key is None:
+        return _numbers(entry)
+    declared = next((field for field in entry.record.fields if field.key == key), None)
+    numbers = _numbers(entry, declared) if declared else []
+    if declared is None or not numbers:
+        fields = [field.key for field in entry.record.fields if entry.numbers(field)]
+        raise NotFound(file, at, f"one of the fields with numbers {', '.join(fields)}", key)
+    if index is None:
+        return numbers
+    shape = _shape(document, entry, declared) or (1,)
+    flat = _flat(tuple(map(int, index.split(","))), shape)
+    if flat is None:
+        extents = "x".join(map(str, shape))
+        raise NotFound(file, at, f"an index into shape {extents}", index)
+    return [numbers[flat]]
+
+
+def at_place(document: Document, line: int, column: int | None, file: str) -> list[Number]:
+    """The numbers of the record in that line, or the one at that column. Raises TraceError."""
+    entry = next((entry for entry in document.entries if entry.line.number == line), None)
+    if entry is None:
+        lines = [entry.line.number for entry in document.entries]
+        expected = f"a line from {lines[0]} to {lines[-1]}" if lines else "a trace with records"
+        raise TraceError(file, line, column or 1, expected, "no record")
+    numbers = _numbers(entry)
+    if column is None:
+        return numbers
+    for number in numbers:
+        first, last = _columns(number)
+        if first <= column <= last:
+            return [number]
+    raise TraceError(file, line, column, "a number at this column", "none")
+
+
+def _entry(document: Document, kind: str, keys: str | None, at: str, file: str) -> Entry:
+    """The one record of that kind that the keys tell from the others."""
+    entries = [entry for entry in document.entries if entry.record.kind == kind]
+    if not entries:
+        kinds = dict.fromkeys(entry.record.kind for entry in document.entries)
+        raise NotFound(file, at, f"one of the kinds {', '.join(kinds)}", kind)
+    wanted = [key.partition("=")[::2] for key in keys.split(",")] if keys else []
+    found = [
+        entry for entry in entries if all(entry.line.value(key) == value for key, value in wanted)
+    ]
+    if len(found) != 1:
+        some = ", ".join(path(entry) for entry in entries[:8])
+        more = f" and {len(entries) - 8} more" if len(entries) > 8 else ""
+        raise NotFound(file, at, f"one record of {some}{more}", str(len(found)))
+    return found[0]
+
+
+def _numbers(entry: Entry, declared: Field | None = None) -> list[Number]:
+    return [
+        Number(entry, field, flat)
+        for field in ((declared,) if declared else entry.record.fields)
+        for flat in range(len(entry.numbers(field)))
+    ]
+
+
+def _shape(document: Document, entry: Entry, declared: Field) -> tuple[int, ...]:
+    """The declared shape, else that of a list; of a single real `()`."""
+    count = len(entry.numbers(declared))
+    shape = document.shape(entry, declared)
+    if shape is not None and math.prod(shape) == count:
+        return shape
+    return () if declared.type.name.startswith("real") and count == 1 else (count,)
+
+
+def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
+    """A row-major index, or one for each axis, as a row-major one."""
+    extents = shape if len(index) == len(shape) else (math.prod(shape),)
+    if len(index) != len(extents):
+        return None
+    if any(place >= extent for place, extent in zip(index, extents, strict=True)):
+        return None
+    return int(np.ravel_multi_index(index, extents))
+
+
+def _columns(number: Number) -> tuple[int, int]:
+    """The first and last column of the number's text."""
+    entry, declared, flat = number
+    (part,) = (part for part in entry.line.parts if part.key == declared.key)
+    texts = entry.numbers(declared)
+    first = part.column + sum(len(text) + 1 for text in texts[:flat])
+    return first, first + len(texts[flat]) - 1

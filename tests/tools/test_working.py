@@ -1,0 +1,215 @@
+"""Numbers found by path and by place, and worked out."""
+
+import re
+
+import numpy as np
+import pytest
+
+from llm_trace.report.lines import TraceError, parse_line
+from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.gradients import numerical_gradient
+from llm_trace.tools.places import NotFound, Number, at_path, at_place, named
+from llm_trace.tools.working import explained, like
+
+from .documents import ENTRIES, GOLDEN, golden
+
+SWIGLU = golden("swiglu")
+LOSS = ENTRIES["swiglu"].load().loss
+
+
+def every_number(command: str) -> list[Number]:
+    document = golden(command)
+    lines = [entry.line.number for entry in document.entries]
+    return [number for line in lines for number in at_place(document, line, None, command)]
+
+
+@pytest.mark.parametrize("command", ["swiglu", "model-ops", "linear-layers", "rnn-bptt"])
+def test_every_number_is_found_by_its_path_and_its_columns(command: str) -> None:
+    document = golden(command)
+    texts = (GOLDEN / f"{command}.trace").read_text().splitlines()
+    numbers = every_number(command)
+    assert len(numbers) > 20
+    for number in numbers:
+        assert at_path(document, named(document, number), command) == [number]
+        line = texts[number.entry.line.number - 1]
+        starts = [match.start() for match in re.finditer(re.escape(number.text), line)]
+        found = [at_place(document, number.entry.line.number, start + 1, "f") for start in starts]
+        assert [number] in found
+        last = starts[found.index([number])] + len(number.text)
+        assert at_place(document, number.entry.line.number, last, "f") == [number]
+
+
+@pytest.mark.parametrize("command", ENTRIES)
+def test_the_first_number_of_every_kind_is_explained(command: str) -> None:
+    document, loss = golden(command), ENTRIES[command].load().loss
+    for entries in document.of_class.values():
+        numbers = at_place(document, entries[0].line.number, None, "f") if entries else []
+        for number in numbers[:1]:
+            lines = [*explained(document, number, loss)]
+            assert not any("not " in line and "agree" in line for line in lines)
+            assert not any("not worked out" in line for line in lines), lines
+
+
+def lines_of(at: str) -> list[str]:
+    (number,) = at_path(SWIGLU, at, "swiglu")
+    return [*explained(SWIGLU, number, LOSS)]
+
+
+def test_a_product_shows_its_operands_and_its_uses() -> None:
+    assert lines_of("POSITION-FORWARD[position=0].gated[2]") == [
+        "POSITION-FORWARD[position=0].gated[2] = 2.193175735890",
+        "  that branch, gated (reals, shape 3)",
+        "  gated = gate-silu * up",
+        "  gated[2] = 0.731058578630 * 3.000000000000",
+        "           = 2.193175735890, as printed",
+        "  0.731058578630  POSITION-FORWARD[position=0].gate-silu[2], line 3",
+        "  3.000000000000  POSITION-FORWARD[position=0].up[2], line 3",
+        "  used by POSITION-FORWARD[position=0].output[0]",
+        "  used by POSITION-FORWARD[position=0].output[1]",
+        "  used by PARAMETER-GRADIENT[name=ffn.down.weight].values[2,0]",
+        "  used by PARAMETER-GRADIENT[name=ffn.down.weight].values[2,1]",
+    ]
+
+
+def test_a_gradient_has_the_central_difference_beside_it() -> None:
+    lines = lines_of("PARAMETER-GRADIENT[name=ffn.gate.weight].values[0,2]")
+    assert lines[3:5] == [
+        "  values[0,2] = 1.000000000000 * 2.783011535614 + 0.000000000000 * -0.072329488129",
+        "              = 2.783011535614, as printed",
+    ]
+    assert lines[9:] == [
+        "  central difference 2.783011535598, off by 1.6e-11: agrees",
+        "    moving fixture.gate_weight[0,2] by 1e-5 to either side",
+    ]
+
+
+def test_operands_that_are_rounded_say_so() -> None:
+    lines = lines_of("POSITION-BACKWARD[position=0].input-gradient[0]")
+    assert lines[0].endswith("= 4.634916362006")
+    assert "= 4.634916362005, as the printed operands are rounded" in lines[4]
+
+
+def test_a_wrong_gradient_does_not_agree() -> None:
+    number = at_path(SWIGLU, "POSITION-BACKWARD[position=0].up-gradient[2]", "f")[0]
+    line = number.entry.line
+    parts = tuple(
+        part._replace(text=part.text.replace("0.731058578630", "0.731068578630"))
+        for part in line.parts
+    )
+    wrong = number._replace(entry=number.entry._replace(line=line._replace(parts=parts)))
+    assert any("does not agree" in text for text in explained(SWIGLU, wrong, LOSS))
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("X.y", "expected one of the kinds FIXTURE, POSITION-FORWARD, POSITION-BACKWARD, "),
+        ("POSITION-FORWARD.gated", "expected one record of POSITION-FORWARD[position=0], "),
+        ("POSITION-FORWARD[position=7].up", "POSITION-FORWARD[position=1], found 0"),
+        (
+            "POSITION-FORWARD[position=0].x",
+            "input, gate-pre, gate-silu, up, gated, output, found x",
+        ),
+        ("POSITION-FORWARD[position=0].up[3]", "expected an index into shape 3, found 3"),
+        ("POSITION-FORWARD[position=0].up[0,0]", "expected an index into shape 3, found 0,0"),
+        ("PARAMETER-GRADIENT[name=ffn.up.weight].values[2,0]", "shape 2x3, found 2,0"),
+        ("FIXTURE.name", "expected one of the fields with numbers , found name"),
+        ("a[b[c", "expected a path such as KIND[key=value].field[index], found something else"),
+        ("", "expected a path such as"),
+    ],
+)
+def test_a_path_that_leads_nowhere_says_what_there_is(at: str, message: str) -> None:
+    with pytest.raises(NotFound, match=re.escape(message)):
+        at_path(SWIGLU, at, "f")
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        (1, None, "f:1:1: expected a line from 2 to 10, found no record"),
+        (11, 5, "f:11:5: expected a line from 2 to 10, found no record"),
+        (3, 1, "f:3:1: expected a number at this column, found none"),
+        (3, 9999, "f:3:9999: expected a number at this column, found none"),
+    ],
+)
+def test_a_place_without_a_number_says_so(line: int, column: int | None, message: str) -> None:
+    with pytest.raises(TraceError, match=re.escape(message)):
+        at_place(SWIGLU, line, column, "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("0.500000", 0.25, "0.250000"),
+        ("1.000000000000e-6", 2.5e-7, "2.500000000000e-7"),
+        ("1.0", 0.26, "0.3"),
+        ("-inf", float("nan"), "nan"),
+    ],
+)
+def test_results_are_written_like_what_is_printed(text: str, value: float, expected: str) -> None:
+    assert like(text, value) == expected
+
+
+def verdicts(command: str, **fields: object) -> list[tuple[Number, str]]:
+    """What is said of each gradient of a trace on other numbers."""
+    trace = ENTRIES[command].load()
+    fixture = trace.fixture(**fields)
+    texts = "".join(trace.text(fixture)).splitlines()
+    lines = [parse_line(text, number, command) for number, text in enumerate(texts, 1)]
+    document = Document(lines, trace.schema, fixture)
+    return [
+        (number, line.rpartition(": ")[2])
+        for entry in document.entries
+        for number in at_place(document, entry.line.number, None, command)
+        for line in explained(document, number, trace.loss)
+        if line.startswith("  central difference")
+    ]
+
+
+def test_small_gradients_are_told_from_wrong_ones() -> None:
+    tiny = np.array([[1e-7, 0.0], [0.0, 1e-7]])
+    found = verdicts("swiglu", upstream=tiny)
+    assert {verdict for _, verdict in found} == {"agrees"}
+    (number, _) = max(found, key=lambda pair: abs(float(pair[0].text)))
+    slope = numerical_gradient(
+        golden("swiglu"), *at_path(SWIGLU, named(SWIGLU, number), "f")[0], LOSS or ""
+    )
+    small = slope._replace(
+        difference=slope.difference._replace(
+            derivative=2.78e-7, left_slope=2.78e-7, right_slope=2.78e-7
+        )
+    )
+    assert small.verdict(2.78e-7) == "agrees"
+    assert small.verdict(-5e-7) == "does not agree"
+
+
+def test_a_large_loss_does_not_make_right_gradients_wrong() -> None:
+    large = np.array([[1000.0, 0.0], [0.0, 1000.0]])
+    assert {verdict for _, verdict in verdicts("swiglu", input=large)} <= {
+        "agrees",
+        "too small to tell",
+    }
+
+
+def test_a_loss_that_bends_has_no_central_difference() -> None:
+    found = verdicts(
+        "rnn-bptt",
+        activation="relu",
+        inputs=np.array([0.0, 1.0, 0.8]),
+        recurrent_weight=0.6,
+        initial_state=0.0,
+    )
+    assert "does not agree" not in {verdict for _, verdict in found}
+    assert any("bends here, with slopes from 0.0 to 0." in verdict for _, verdict in found)
+
+
+@pytest.mark.parametrize("wrong", [b"inf", b"nan", b"5.000000000000"])
+def test_a_gradient_that_is_no_number_stops_nothing(wrong: bytes) -> None:
+    text = (GOLDEN / "swiglu.trace").read_bytes().replace(b"2.783011535614", wrong, 1).decode()
+    lines = [parse_line(line, number, "f") for number, line in enumerate(text.splitlines(), 1)]
+    trace = ENTRIES["swiglu"].load()
+    document = Document(lines, trace.schema, trace.fixture())
+    (number,) = at_path(document, "POSITION-BACKWARD[position=0].gate-gradient[2]", "f")
+    told = [*explained(document, number, trace.loss)]
+    assert f"= 2.783011535614, the trace has {wrong.decode()}" in told[4]
+    assert any(line.endswith(": does not agree") for line in told)
