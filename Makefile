@@ -15,7 +15,7 @@ demo: $(VENV)/.program ## print the SwiGLU trace
 	@$(BIN)/llm-trace swiglu
 
 test: $(VENV)/.developer ## run all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto
 
 golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning

@@ -60,7 +60,7 @@ def run(case: Case) -> Ending:
         if pid == 0:
             child(folder, case)
         status, usage = wait(pid)
-        return judge(folder, before, status, usage)
+        return judge(folder, before, status, usage, case)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -117,7 +117,19 @@ def wait(pid: int) -> tuple[int | None, float]:
     return os.waitstatus_to_exitcode(status) if ended else None, usage.ru_maxrss / 1024
 
 
-def judge(folder: Path, before: dict[str, bytes], status: int | None, megabytes: float) -> Ending:
+STREAMS = ("parse", "render")  # what they have read by the time of an error is out already
+NOTES = ("check", "diff", "diagram", "explain", "validate")  # may say something and go on
+MANY = ("check", "validate")  # go on with the next file after one that cannot be read
+
+
+def judge(
+    folder: Path,
+    before: dict[str, bytes],
+    status: int | None,
+    megabytes: float,
+    case: Case,
+) -> Ending:
+    tool = case.arguments[0] if case.arguments else ""
     stdout, stderr = ((folder / name).read_bytes() for name in ("stdout", "stderr"))
     said = stderr.decode(errors="replace")
     after = listing(folder)
@@ -127,12 +139,16 @@ def judge(folder: Path, before: dict[str, bytes], status: int | None, megabytes:
         return Ending(MEMORY, status, f"{megabytes:.0f} MB {said}")
     if "Traceback" in said:
         return Ending(TRACEBACK, status, said)
-    if status == 0 and not said:
+    noted = tool in NOTES and all(line.startswith("llm-trace: ") for line in said.splitlines())
+    found = status == 1 and tool in NOTES and stdout
+    if (status == 0 or found) and (not said or noted):
         new = {name: data for name, data in after.items() if before.get(name) != data}
         whole = all(data.endswith(b"\n") for data in [stdout, *new.values()] if data)
         return Ending(RESULT if whole else PARTIAL, status, said)
-    if status == 2 and said.count("\n") == 1 and said.startswith("llm-trace: "):
-        untouched = after == before and not stdout
+    one_line = said.count("\n") == 1 and said.startswith("llm-trace: ")
+    if status == 2 and (one_line or (noted and tool in MANY)):
+        whole = not stdout or (tool in STREAMS + MANY and stdout.endswith(b"\n"))
+        untouched = (after == before or "--update" in case.arguments) and whole
         return Ending(ERROR if untouched else PARTIAL, status, said)
     return Ending(OTHER, status, said)
 
