@@ -55,3 +55,9 @@ class ReportFile(GoldenFile):
     """The learner report."""
 
     file_extension = "report"
+
+
+class FixtureFile(GoldenFile):
+    """The numbers of a golden file that are not the default ones."""
+
+    file_extension = "toml"

@@ -13,7 +13,15 @@ from llm_trace.fixtures.showing import toml
 from llm_trace.selfcheck import accepted_digests, recorded
 from llm_trace.traces import Entry, entries
 
-from .golden_files import GOLDEN, GoldenFile, JsonLinesFile, ReportFile, RustFile, TraceFile
+from .golden_files import (
+    GOLDEN,
+    FixtureFile,
+    GoldenFile,
+    JsonLinesFile,
+    ReportFile,
+    RustFile,
+    TraceFile,
+)
 
 ENTRIES = entries()
 EXTENSIONS: dict[str, type[GoldenFile]] = {
@@ -54,10 +62,12 @@ def test_golden_holds_nothing_else() -> None:
     assert {path.name for path in GOLDEN.iterdir()} == expected | recorded()
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.toml")), ids=lambda path: path.name)
-def test_a_fixture_beside_a_golden_file_is_the_one_it_was_made_of(path: Path) -> None:
-    (entry,) = (entry for entry in ENTRIES.values() if entry.golden == path.stem)
-    assert path.read_text() == "".join(toml(entry.checked()))
+@pytest.mark.parametrize("command", [name for name, entry in ENTRIES.items() if entry.trains()])
+def test_the_fixture_beside_a_golden_file_is_the_accepted_one(
+    command: str, snapshot: SnapshotAssertion
+) -> None:
+    entry, kept = ENTRIES[command], snapshot.use_extension(FixtureFile)
+    assert "".join(toml(entry.checked())).encode() == kept(name=entry.golden)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
