@@ -29,18 +29,22 @@ def background(browser: Browser) -> str:
     return colour
 
 
+PRESSED = "document.getElementById('theme-button').getAttribute('aria-pressed') === '{}'"
+
+
 def test_dark_and_light(swiglu: Browser) -> None:
     light = background(swiglu)
     swiglu.prefer(prefers_color_scheme="dark")
     dark = background(swiglu)
     assert (light, dark) == ("rgb(246, 245, 241)", "rgb(20, 23, 28)")
     button = swiglu.one("#theme-button")
-    assert button.get_attribute("aria-pressed") == "true"
+    swiglu.wait(PRESSED.format("true"))  # the page hears of it a moment later
     button.click()
     assert (background(swiglu), button.get_attribute("aria-pressed")) == (light, "false")
     node = "return getComputedStyle(document.querySelector('#graph .node text:not(.record)')).fill"
     assert swiglu.run(node) == "rgb(27, 31, 36)"  # the drawing follows the button too
     swiglu.prefer(prefers_color_scheme="light")
+    swiglu.wait("!matchMedia('(prefers-color-scheme: dark)').matches")
     button.click()
     assert (background(swiglu), button.get_attribute("aria-pressed")) == (dark, "true")
 
