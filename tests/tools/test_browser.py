@@ -294,8 +294,6 @@ def test_other_traces_show_what_they_have(browser: Browser, pages: Path, source:
     if not Path(source).exists() and "/" in source:
         pytest.skip("the reference traces are not here")
     browser.open(written(pages, source))
-    timing = "const [entry] = performance.getEntriesByType('navigation'); return entry.duration"
-    assert browser.run(timing) < 5000
     lines = records(source)
     script = f"""{SHOWN}
       const found = [];
