@@ -9,6 +9,15 @@ from .report.stdout import write_stdout
 PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
 
 
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to FILE, whole or not at all, instead of standard output.",
+)
+
+
 def emit(pieces: Iterable[str], output: str | None = None) -> None:
     """Write to the file `output`, or to standard output. A reader may leave early."""
     if output is None or output == "-":

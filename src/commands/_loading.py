@@ -12,13 +12,11 @@ from ..errors import LlmTraceError
 from ..report.events import Begin, Event
 from ..report.jsonl import events_of
 from ..report.lines import Line, TraceError, parse_line
-from ..report.reading import opened
+from ..report.reading import fixtures_beside, opened
 from ..report.stdout import printable
 from ..tools.formulas.document import Document
 from ..traces import Entry, find, named
 from ._schemas import schema
-
-FIXTURES = (".toml", ".json", ".npz")
 
 
 class Loaded(NamedTuple):
@@ -76,8 +74,7 @@ def _from_file(file: str, fixture: str | None) -> Loaded:
 
 
 def _fixture_of_file(file: str, fixture: str | None, entry: Entry, lines: list[Line]) -> Any:
-    stem = os.path.splitext(file)[0]
-    beside = [stem + ending for ending in FIXTURES if os.path.isfile(stem + ending)]
+    beside = fixtures_beside(file)
     if fixture or beside:
         given = fixture or beside[0]
         numbers = _fixture(entry, given)

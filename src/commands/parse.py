@@ -11,19 +11,13 @@ Reals carry their text, and so does whatever JSON would not bring back byte for 
 
 import click
 
-from ..output import emit
+from ..output import emit, output_option
 from ._schemas import schema
 
 
 @click.command("parse", help=__doc__)
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write to FILE, whole or not at all, instead of standard output.",
-)
+@output_option
 def command(file: str, output: str | None) -> None:
     """Print one JSON object a line."""
     from ..report.events import TextEvents

@@ -7,19 +7,13 @@ programs. What could not be read again as the same fields is refused.
 
 import click
 
-from ..output import emit
+from ..output import emit, output_option
 from ._schemas import schema
 
 
 @click.command("render", help=__doc__)
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write to FILE, whole or not at all, instead of standard output.",
-)
+@output_option
 def command(file: str, output: str | None) -> None:
     """Print the text."""
     from ..report.jsonl import JsonEvents

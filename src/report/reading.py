@@ -8,6 +8,8 @@ from typing import IO
 
 from .lines import InputError, TraceLines
 
+FIXTURES = (".toml", ".json", ".npz")
+
 
 @contextmanager
 def opened(file: str) -> Iterator[TraceLines]:
@@ -22,6 +24,12 @@ def opened(file: str) -> Iterator[TraceLines]:
         return
     with _opened(file) as stream:
         yield TraceLines(file, stream)
+
+
+def fixtures_beside(path: str) -> list[str]:
+    """The files of numbers that have the name of this one with an ending of theirs."""
+    stem = os.path.splitext(path)[0]
+    return [stem + ending for ending in FIXTURES if os.path.isfile(stem + ending)]
 
 
 def _opened(file: str) -> IO[bytes]:

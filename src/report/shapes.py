@@ -1,7 +1,7 @@
 """How many values a field should have: from its declaration, or from a shape beside it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
@@ -36,20 +36,14 @@ def with_derived(declared: type[Record], values: dict[str, Any]) -> dict[str, An
     return {**derived, **values}
 
 
-def declared_extents(
-    declared: Field, values: Mapping[str, Any], first: Mapping[str, Any]
-) -> tuple[int, ...] | None:
-    """The extents that a declared shape comes to in a record; None if they cannot be known.
+def extents_of(shape: str, told: Callable[[str], object]) -> tuple[int, ...] | None:
+    """The extents that a declared shape comes to; None if they cannot be known.
 
-    `values` are those of the record by attribute, `first` those of the trace's first record.
+    `told` says what an attribute is: a whole number is one extent, a shape all of its own.
     """
-    if declared.shape is None:
-        return None
     extents: list[int] = []
-    for name in declared.shape.split():
-        extent = int(name) if name.isdigit() else () if name == "scalar" else None
-        if extent is None:
-            extent = values.get(name, first.get(name))
+    for name in shape.split():
+        extent = int(name) if name.isdigit() else () if name == "scalar" else told(name)
         if isinstance(extent, int):
             extents.append(extent)
         elif isinstance(extent, tuple):
@@ -57,6 +51,18 @@ def declared_extents(
         else:
             return None
     return (*extents,)
+
+
+def declared_extents(
+    declared: Field, values: Mapping[str, Any], first: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The extents that a field declares, if it does and they can be known.
+
+    `values` are those of the record by attribute, `first` those of the trace's first record.
+    """
+    if declared.shape is None:
+        return None
+    return extents_of(declared.shape, lambda name: values.get(name, first.get(name)))
 
 
 def declared_miscount(

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from ..errors import LlmTraceError
 from ..report.lines import TraceError
-from ..report.reading import opened
+from ..report.reading import fixtures_beside, opened
 from ..report.stdout import printable
 from .diff.sources import Source
 
 FORMS = {".trace": "trace", ".jsonl": "jsonl", ".rust": "rust", ".report": "report"}
 FOLDER = "a folder of golden files such as swiglu.trace"
-FIXTURES = (".toml", ".json", ".npz")
 
 
 class CheckError(LlmTraceError):
@@ -43,13 +42,11 @@ class Golden(NamedTuple):
 
     def fixture(self) -> str | None:
         """The file of numbers beside it, if there is one. Raises CheckError for several."""
-        names = [self.stem + ending for ending in FIXTURES]
-        found = [name for name in names if os.path.isfile(os.path.join(self.folder, name))]
+        found = fixtures_beside(self.path)
         if len(found) > 1:
-            raise CheckError(
-                self.path, "one fixture beside it", " and ".join(map(printable, found))
-            )
-        return os.path.join(self.folder, found[0]) if found else None
+            names = " and ".join(printable(os.path.basename(name)) for name in found)
+            raise CheckError(self.path, "one fixture beside it", names)
+        return found[0] if found else None
 
     def framed(self) -> str | None:
         """The name in the first frame of this file or of one beside it, if one has a frame.

@@ -41,7 +41,7 @@ class Number(NamedTuple):
 def named(document: Document, number: Number) -> str:
     """`POSITION-FORWARD[position=0].gated[2]`."""
     entry, declared, flat = number
-    shape = _shape(document, entry, declared)
+    shape = document.index_shape(entry, declared)
     index = ",".join(map(str, np.unravel_index(flat, shape))) if shape else ""
     return f"{path(entry)}.{declared.key}" + (f"[{index}]" if shape else "")
 
@@ -66,7 +66,7 @@ def at_path(document: Document, at: str, file: str) -> list[Number]:
         raise NotFound(file, at, f"one of the fields with numbers {', '.join(fields)}", key)
     if index is None:
         return numbers
-    shape = _shape(document, entry, declared) or (1,)
+    shape = document.index_shape(entry, declared) or (1,)
     flat = _flat(tuple(map(int, index.split(","))), shape)
     if flat is None:
         extents = "x".join(map(str, shape))
@@ -114,15 +114,6 @@ def _numbers(entry: Entry, declared: Field | None = None) -> list[Number]:
         for field in ((declared,) if declared else entry.record.fields)
         for flat in range(len(entry.numbers(field)))
     ]
-
-
-def _shape(document: Document, entry: Entry, declared: Field) -> tuple[int, ...]:
-    """The declared shape, else that of a list; of a single real `()`."""
-    count = len(entry.numbers(declared))
-    shape = document.shape(entry, declared)
-    if shape is not None and math.prod(shape) == count:
-        return shape
-    return () if declared.type.name.startswith("real") and count == 1 else (count,)
 
 
 def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int | None:

@@ -7,7 +7,6 @@ the number's index.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -184,7 +183,8 @@ class _Describing:
         numbers = entry.numbers(declared)
         if not numbers:
             return view
-        view = view._replace(text="", numbers=numbers, shape=_fitting(view, len(numbers)))
+        shape = document.index_shape(entry, declared)
+        view = view._replace(text="", numbers=numbers, shape=shape)
         if expression is None and gradient is None:
             return view
         try:
@@ -230,13 +230,6 @@ class _Describing:
         if expression is None:
             return ""
         return printed_formula(expression, type(entry.record), self._document.classes)
-
-
-def _fitting(view: FieldView, count: int) -> Sequence[int]:
-    """The declared shape, else that of a list, of a single real `()`."""
-    if view.shape is not None and math.prod(view.shape) == count:
-        return view.shape
-    return () if count == 1 and view.type.startswith("real") else (count,)
 
 
 def direction_of(kind: str, gradients: bool, others: bool) -> str:

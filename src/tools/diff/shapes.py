@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ...report.shapes import extents_of
 from .sources import Entry
 
 if TYPE_CHECKING:
@@ -36,29 +37,26 @@ def _declared(
     )
     if shape is None:
         return None
-    shape_: list[int] = []
-    for word in shape.split():
-        extents = [int(word)] if word.isdecimal() else _named(word, entry, classes)
-        if extents is None:
-            extents = _named(word, first(), classes)
-        if extents is None:
-            return None
-        shape_ += extents
-    return shape_
+
+    def told(attribute: str) -> tuple[int, ...] | None:
+        own = _named(attribute, entry, classes)
+        return own if own is not None else _named(attribute, first(), classes)
+
+    return extents_of(shape, told)
 
 
 def _named(
     attribute: str, entry: Entry, classes: "Mapping[str, type[Record]]"
-) -> Sequence[int] | None:
+) -> tuple[int, ...] | None:
     """The extents that an attribute of a record stands for."""
     known = classes.get(entry.kind)
     keys = {field.attribute: field.key for field in known.fields} if known else {}
-    return [] if attribute == "scalar" else _extents(entry.text(keys.get(attribute, "")))
+    return _extents(entry.text(keys.get(attribute, "")))
 
 
-def _extents(text: str) -> Sequence[int] | None:
+def _extents(text: str) -> tuple[int, ...] | None:
     """The extents that a value spells, if it does."""
     found = _EXTENTS.fullmatch(text)
     if not found or not found[1]:
         return None
-    return [] if found[1] == "scalar" else [*map(int, re.split(r"x|, ?", found[1]))]
+    return () if found[1] == "scalar" else tuple(map(int, re.split(r"x|, ?", found[1])))

@@ -15,7 +15,7 @@ from ...report.records import Field
 from .document import Document, Entry, FieldPlace
 from .evaluation import formula_of
 from .numbers import Numbers, numbers
-from .operands import fixture_value, is_real, plain
+from .operands import fixture_value, is_real, plain, shaped
 from .scope import evaluated
 
 
@@ -75,12 +75,11 @@ class Derivation:
         value = getattr(entry.record, declared.attribute)
         if not is_real(value):
             return plain(value)
-        printed = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
-        shape = self.document.shape(entry, declared) or printed.shape
+        printed = shaped(self.document, entry, declared, value)
         expression = formula_of(self.document, entry, declared)
         if expression is None:
-            return numbers(printed).reshape(shape)
+            return printed
         result = self.value(expression, entry)
         if result.size == 1:
-            return np.broadcast_to(result.reshape(-1), printed.size).reshape(shape).view(Numbers)
-        return result.reshape(shape)
+            return np.broadcast_to(result.reshape(()), printed.shape).view(Numbers)
+        return result.reshape(printed.shape)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...report.lines import Line, TraceError
 from ...report.records import Field, FieldError, Record
+from ...report.shapes import extents_of
 from ...report.values import ABSENT
 
 FieldPlace = tuple[int | None, str]
@@ -84,18 +85,24 @@ class Document:
         """The extents that the field declares, None where it declares none or they are not told."""
         if declared.shape is None:
             return None
-        shape: list[int] = []
-        for name in declared.shape.split():
-            extents = _extents(name, entry.record, *(size.record for size in self.sizes))
-            if extents is None:
-                return None
-            shape += extents
-        return tuple(shape)
+        return extents_of(declared.shape, lambda name: self._told(entry, name))
 
-    def count(self, entry: Entry, declared: Field) -> int | None:
-        """How many values the field should have."""
+    def index_shape(self, entry: Entry, declared: Field) -> tuple[int, ...]:
+        """What the field's numbers are indexed by: the declared shape where they fill it.
+
+        Else a list has its length, and a single real `()`.
+        """
+        count = len(entry.numbers(declared))
         shape = self.shape(entry, declared)
-        return None if shape is None else math.prod(shape)
+        if shape is not None and math.prod(shape) == count:
+            return shape
+        return () if declared.type.name.startswith("real") and count == 1 else (count,)
+
+    def _told(self, entry: Entry, name: str) -> object:
+        """The extent or shape of that name in the record, or else in the trace's first one."""
+        records = (entry.record, *(size.record for size in self.sizes))
+        values = (getattr(record, name, None) for record in records)
+        return next((value for value in values if isinstance(value, int | tuple)), None)
 
 
 def _in_order(declared: type[Record], entries: Sequence[Entry]) -> list[Entry]:
@@ -121,17 +128,3 @@ def _read(line: Line, classes: Mapping[str, type[Record]], file: str) -> Record:
     except FieldError as error:
         column = error.part.column if error.part else 1
         raise TraceError(file, line.number, column, error.expected, error.found) from None
-
-
-def _extents(name: str, *records: Record) -> tuple[int, ...] | None:
-    if name == "scalar":
-        return ()
-    if name.isdigit():
-        return (int(name),)
-    for record in records:
-        value: Any = getattr(record, name, None)
-        if isinstance(value, int):
-            return (value,)
-        if isinstance(value, tuple):
-            return value
-    return None

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.numerics.digits import shortest
 from ...report.records import Field
 from .document import Document, Entry, FieldPlace
-from .numbers import numbers, of_terms
+from .numbers import Numbers, numbers, of_terms
 from .scope import Unexplained
 from .terms import Place, Term
 
@@ -25,13 +25,12 @@ class Printed:
         value = getattr(entry.record, declared.attribute)
         if not is_real(value):
             return plain(value)
-        texts = entry.numbers(declared)
-        reals = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
+        reals, texts = shaped(self.document, entry, declared, value), entry.numbers(declared)
         terms = (
             Term(real, text, (Place(entry.ordinal, declared.attribute, flat),))
             for flat, (real, text) in enumerate(zip(reals.reshape(-1).tolist(), texts, strict=True))
         )
-        return of_terms(terms, self.document.shape(entry, declared) or reals.shape)
+        return of_terms(terms, reals.shape)
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers as terms of themselves. Raises Unexplained."""
@@ -59,8 +58,7 @@ class Asked:
         if not is_real(value):
             return plain(value)
         self.places[entry.ordinal, declared.attribute] = None
-        printed = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
-        return numbers(printed).reshape(self.document.shape(entry, declared) or printed.shape)
+        return shaped(self.document, entry, declared, value)
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers, or zero where it is not known: what counts is who asks."""
@@ -82,6 +80,12 @@ class Plain:
     def fixture(self, name: str) -> Any:
         """The fixture's value. Raises Unexplained."""
         return plain(fixture_value(self.document, name))
+
+
+def shaped(document: Document, entry: Entry, declared: Field, value: Any) -> Numbers:
+    """A field's reals in their declared shape; products are pairs along the last axis."""
+    reals = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
+    return reals.reshape(document.shape(entry, declared) or reals.shape).view(Numbers)
 
 
 def fixture_value(document: Document, name: str) -> Any:
