@@ -14,8 +14,9 @@ import click
 
 from . import commands
 from .errors import LlmTraceError
-from .output import emit
-from .report.stdout import OutputError, printable
+from .interruption import INTERRUPTED
+from .output import WRITTEN, emit
+from .report.stdout import OutputError, printable, tell
 from .traces import Entry, entries, find
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def trace_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["-o", "--output"],
-            type=click.Path(),
+            type=WRITTEN,
             metavar="FILE",
             help="Write to FILE, whole or not at all, instead of standard output.",
         ),
@@ -240,10 +241,10 @@ def main() -> None:
     try:
         status: Any = cli.main(prog_name="llm-trace", standalone_mode=False)
     except (click.ClickException, LlmTraceError, OSError, MemoryError) as error:
-        click.echo(f"llm-trace: {one_line(error)}", err=True)
+        tell(one_line(error))
         status = 2
     except click.Abort:
-        status = 130
+        status = INTERRUPTED
     gc.freeze()  # else the interpreter's last collection walks all of numpy and click: 10 ms
     raise SystemExit(status)
 

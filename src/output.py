@@ -9,10 +9,13 @@ from .report.stdout import write_stdout
 PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
 
 
+WRITTEN = click.Path(readable=False)
+"""A file to write to, which need not be one that may be read."""
+
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(),
+    type=WRITTEN,
     metavar="FILE",
     help="Write to FILE, whole or not at all, instead of standard output.",
 )

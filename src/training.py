@@ -5,13 +5,14 @@ The options decide how long a training takes, where it is kept and what is seen 
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import click
+
+from .output import WRITTEN
 
 if TYPE_CHECKING:
     from .report.trace import Trace
@@ -30,7 +31,7 @@ def training_options(command: str) -> list[click.Parameter]:
         ),
         click.Option(
             ["--state"],
-            type=click.Path(),
+            type=WRITTEN,
             metavar="FILE",
             default=f"{command}.state",
             show_default=True,
@@ -40,7 +41,7 @@ def training_options(command: str) -> list[click.Parameter]:
         click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
         click.Option(
             ["--plot"],
-            type=click.Path(),
+            type=WRITTEN,
             metavar="FILE",
             help="Draw the results too, as .png, .svg or .pdf; needs matplotlib.",
         ),
@@ -75,7 +76,8 @@ class Training:
         from .cue_recall.grid import NoJoblib
         from .cue_recall.plot import PlotError, require_plot, write_plot
         from .cue_recall.state import StateError, StateFile
-        from .report.stdout import OutputError
+        from .interruption import interruptions_raised
+        from .report.stdout import OutputError, tell
 
         state = StateFile(self.path)
         try:
@@ -84,7 +86,7 @@ class Training:
             if not self.resume:
                 state.refuse_existing()
             assert trace.training is not None
-            with self.bar(fixture.total_epochs) as watch, interrupted_by_termination():
+            with self.bar(fixture.total_epochs) as watch, interruptions_raised():
                 results = trace.training(
                     fixture, jobs=self.jobs, state=state, resume=self.resume, watch=watch
                 )
@@ -93,7 +95,7 @@ class Training:
         except KeyboardInterrupt:
             if state.holds:
                 message = f"{self.path} holds what is done, --resume goes on with it"
-                click.echo(f"llm-trace: interrupted; {message}", err=True)
+                tell(f"interrupted; {message}")
             raise click.Abort from None
         except (NoJoblib, PlotError, StateError, OutputError) as error:
             raise click.ClickException(str(error)) from error
@@ -110,13 +112,3 @@ class Training:
             length=length, label="epochs", show_pos=True, file=sys.stderr, width=0
         ) as shown:
             yield shown.update
-
-
-@contextmanager
-def interrupted_by_termination() -> Iterator[None]:
-    """Inside, SIGTERM is like Ctrl-C: what is done is kept."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

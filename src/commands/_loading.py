@@ -13,7 +13,7 @@ from ..report.events import Begin, Event
 from ..report.jsonl import events_of
 from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
-from ..report.stdout import printable
+from ..report.stdout import printable, tell
 from ..tools.formulas.document import Document
 from ..traces import Entry, find, named
 from ._schemas import schema
@@ -99,7 +99,7 @@ def _require_sizes(fixture: str, given: list[Line], lines: list[Line], file: str
             raise click.ClickException(f"{printable(fixture)}: {expected}, found {found}")
     if [*map(_said, given)] != [*map(_said, lines)]:
         text = f"{printable(file)} is not what {printable(fixture)} gives; operands may be others"
-        click.echo(f"llm-trace: {text}", err=True)
+        tell(text)
 
 
 def _line(event: Event) -> Line | None:

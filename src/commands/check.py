@@ -19,7 +19,7 @@ import click
 
 from ..errors import LlmTraceError
 from ..output import emit
-from ..report.stdout import printable
+from ..report.stdout import printable, tell
 from ..traces import Entry, entries, find, named
 from .diff import classes, comparing_options, printed, warn_of_unused
 
@@ -78,7 +78,7 @@ def command(
     emit(piece for piece in pieces if not quiet)
     warn_of_unused(rules)
     for error in check.errors:
-        click.echo(f"llm-trace: {error}", err=True)
+        tell(str(error))
     if check.errors or (check.different and not update):
         raise click.exceptions.Exit(2 if check.errors else 1)
 
@@ -241,7 +241,7 @@ class Check:
         if entry.trains() and fixture is None and not file.by_name:
             self.left_out += 1
             message = "left out, as this training takes long; its name asks for it"
-            click.echo(f"llm-trace: {printable(golden.path)}: {message}", err=True)
+            tell(f"{printable(golden.path)}: {message}")
             return None
         new = self._printed(golden, entry, fixture)
         empty = Source(golden.path, [], None, True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..output import emit
+from ..output import emit, output_option
 
 if TYPE_CHECKING:
     from ..tools.diagram.graph import Graph
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The numbers that the trace starts from: .toml, .json or .npz.",
 )
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE.")
+@output_option
 def command(source: str, form: str, fixture: str | None, output: str | None) -> None:
     """Draw one trace."""
     from ..tools.diagram.graph import graph_of

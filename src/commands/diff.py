@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..output import emit
-from ..report.stdout import printable
+from ..report.stdout import printable, tell
 from ..traces import named
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def warn_of_unused(rules: Rules) -> None:
     """Say which tolerances name no field of any record."""
     for pattern in rules.unused:
         message = f"--tolerance {printable(pattern)}: no record has such a field"
-        click.echo(f"llm-trace: {message}", err=True)
+        tell(message)
 
 
 def git_diff(files: GitFiles, rules: Rules) -> None:

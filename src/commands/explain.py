@@ -91,6 +91,7 @@ def numbers(
     place: tuple[int, int | None] = (1, None),
 ) -> Iterator[str]:
     """How the numbers at a path, or in a line, come about."""
+    from ..report.stdout import visible
     from ..tools.places import at_path, at_place
     from ..tools.working import explained
     from ._loading import loaded
@@ -107,7 +108,7 @@ def numbers(
     for position, number in enumerate(found):
         yield "\n" if position else ""
         for line in explained(trace.document, number, trace.loss):
-            yield f"{line}\n"
+            yield f"{visible(line)}\n"
 
 
 def unknown(what: str, found: str, known: list[str]) -> click.UsageError:

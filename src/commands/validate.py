@@ -71,7 +71,7 @@ class Run:
     def _file(self, file: str) -> Iterator[str]:
         from ..report.json_values import json_text
         from ..report.reading import opened
-        from ..report.stdout import printable
+        from ..report.stdout import bounded, printable, visible
         from ..report.validation import Validation
 
         with opened(file) as lines:
@@ -84,7 +84,7 @@ class Run:
         self.records += validation.records
         self.unknown += validation.unknown
         if not (self.as_json or validation.errors):
-            yield f"{printable(file)}: {_praise(validation)}\n"
+            yield f"{printable(file)}: {visible(bounded(_praise(validation)))}\n"
 
 
 def _praise(validation: "Validation") -> str:

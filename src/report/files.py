@@ -4,11 +4,13 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from typing import IO
 
+from ..interruption import unfinished
 from .stdout import OutputError, blocks
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def write_file(path: str, pieces: Iterable[str]) -> None:
@@ -50,32 +52,30 @@ def _write_through(path: str, pieces: Iterable[bytes]) -> None:
 
 def _replace(target: str, before: os.stat_result | None, pieces: Iterable[bytes]) -> None:
     folder, name = os.path.split(target)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".tmp", dir=folder)
-    try:
+    stem = os.fsdecode(os.fsencode(name)[:100])
+    temporary = os.path.join(folder, f".{stem}.{os.urandom(8).hex()}.tmp")
+    with unfinished(temporary):  # before it is there, so that no signal comes in between
+        descriptor = os.open(temporary, _NEW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            _take_after(file, before)
+            _take_after(file, temporary, before)
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
     _sync_folder(folder)
 
 
-def _take_after(file: IO[bytes], before: os.stat_result | None) -> None:
+def _take_after(file: IO[bytes], path: str, before: os.stat_result | None) -> None:
     """Give the new file the old one's permissions and owner, or those of any new file."""
     if before is None:
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(file.name, 0o666 & ~mask)
+        os.chmod(path, 0o666 & ~mask)
         return
     if hasattr(os, "fchown"):
         with contextlib.suppress(PermissionError):
             os.fchown(file.fileno(), before.st_uid, before.st_gid)
-    os.chmod(file.name, stat.S_IMODE(before.st_mode))
+    os.chmod(path, stat.S_IMODE(before.st_mode))
 
 
 def _sync_folder(folder: str) -> None:

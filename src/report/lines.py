@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from ..errors import LlmTraceError
-from .stdout import printable, shown
+from .stdout import bounded, printable, shown, visible
 
 MAX_LINE = 100_000_000  # bytes; a record of 4 million values at twelve digits takes two thirds
 MAX_FIELDS = 10_000  # of a line
@@ -35,7 +35,9 @@ class TraceError(LlmTraceError):
     """A place in a trace that is not what it should be: `FILE:LINE:COLUMN: expected …, found …`."""
 
     def __init__(self, file: str, line: int, column: int, expected: str, found: str) -> None:
-        super().__init__(f"{printable(file)}:{line}:{column}: expected {expected}, found {found}")
+        expected, found = bounded(expected), bounded(found)
+        told = f"expected {expected}, found {found}"
+        super().__init__(f"{printable(file)}:{line}:{column}: {visible(told)}")
         self.file, self.line, self.column = file, line, column
         self.expected, self.found = expected, found
 

@@ -1,14 +1,17 @@
-"""Writing to standard output: bytes, whatever the locale. Imports nothing heavy."""
+"""Writing to the standard streams: bytes, whatever the locale. Imports nothing heavy."""
 
 import errno
 import select
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TextIO
 
 from ..errors import LlmTraceError
 
 _BLOCK = 1 << 16
 _SHOWN = 40
+_LONGEST_FACT, _LONGEST_MESSAGE = 500, 4000  # characters
 
 _FOUND = {
     errno.EISDIR: "a folder",
@@ -29,6 +32,24 @@ class OutputError(LlmTraceError):
         super().__init__(f"{printable(place)}: expected a place to write to, found {found}")
 
 
+def visible(text: str) -> str:
+    """The text with an escape for each character that is not seen, or that moves what is.
+
+    Control characters, ends of lines, marks of direction, and what no Unicode text holds.
+    """
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
+
+
+def bounded(text: str, most: int = _LONGEST_FACT) -> str:
+    """The text, without its middle if that is too long for a message."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
 def printable(text: str) -> str:
     """A name as it is, or escaped where it would break the line."""
     return text if text.isprintable() and text else ascii(text)
@@ -43,21 +64,38 @@ def write_stdout(pieces: Iterable[str]) -> None:
     """Write UTF-8 with LF line ends, whatever the locale. Raises BrokenPipeError, OutputError."""
     if sys.stdout is None:
         raise OutputError("standard output", OSError(errno.EBADF, ""))
-    sys.stdout.flush()
-    # Unbuffered: a failed write leaves nothing behind for the interpreter to fail on again.
-    stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
     try:
-        for block in blocks(pieces):
-            rest = memoryview(block)
-            while rest:
-                written = stream.write(rest)
-                if written is None:  # a non-blocking pipe that is full
-                    select.select([], [stream], [])
-                rest = rest[written or 0 :]
+        _write(sys.stdout, blocks(pieces))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError("standard output", error) from error
+
+
+def tell(message: str) -> None:
+    """Write one line to standard error, whatever stands in the message.
+
+    Where that cannot be, nothing is said: the status of the program says the rest.
+    """
+    line = visible(bounded(message, _LONGEST_MESSAGE))
+    with suppress(OSError, ValueError, AttributeError):  # full, left, closed, not there
+        _write(sys.stderr, [f"llm-trace: {line}\n".encode()])
+
+
+def _write(file: TextIO, pieces: Iterable[bytes]) -> None:
+    """Write to what lies below the buffers of a standard stream.
+
+    So a failed write leaves nothing behind for the interpreter to fail on again.
+    """
+    file.flush()
+    stream = getattr(file.buffer, "raw", file.buffer)
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            written = stream.write(rest)
+            if written is None:  # a non-blocking pipe that is full
+                select.select([], [stream], [])
+            rest = rest[written or 0 :]
 
 
 def blocks(pieces: Iterable[str]) -> Iterator[bytes]:

@@ -263,14 +263,51 @@ def test_operands_stand_to_the_left(edges: list[Edge]) -> None:
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.text(st.characters(codec="utf-8"), max_size=20)))
 def test_hostile_labels_stay_labels(texts: dict[str, str]) -> None:
-    printable = {
-        name: re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]", "?", text)
-        for name, text in texts.items()
-    }
-    graph = made([Edge("n0", "n1", False)], printable)
-    check_svg("".join(svg(graph)))
-    check_mermaid(mermaid(graph))
-    check_dot("".join(dot(graph)))
+    graph = made([Edge("n0", "n1", False)], texts)
+    drawings = {"svg": "".join(svg(graph)), "mermaid": mermaid(graph), "dot": "".join(dot(graph))}
+    check_svg(drawings["svg"])
+    check_mermaid(drawings["mermaid"])
+    check_dot(drawings["dot"])
+    for drawing in drawings.values():
+        assert drawing.replace("\n", "").isprintable()
+
+
+# What is no text (XML knows no U+FFFE, nor most controls), moves text, or is a mark of a language.
+UNSEEN = "a\x01\u202e\u2066\ufffe\U0001ffffb"
+SEEN = r"a\x01\u202e\u2066\ufffe\U0001ffffb"
+
+
+@pytest.mark.parametrize("text", [UNSEEN, r"a\nb\lc\N", "&lt;&#60;", "a\tb"])
+def test_a_label_is_drawn_as_what_it_is(text: str) -> None:
+    graph = made([], {"n0": text})._replace(title=text)
+    seen = {UNSEEN: SEEN, "a\tb": r"a\tb"}.get(text, text)
+    root = ElementTree.fromstring("".join(svg(graph)))
+    lines = [line.text for line in root.iter(f"{SVG}text")]
+    assert lines.count(seen) == 1
+    assert root.findtext(f"{SVG}title") == seen
+    marks = [("&", "#amp;"), ("#(?!amp;)", "#35;"), ("<", "#lt;"), (r"\\", "#92;")]
+    entities = seen
+    for mark, entity in marks:
+        entities = re.sub(mark, entity, entities)
+    drawing = mermaid(graph)
+    assert f'n0["{entities}<br/>1.0"]' in drawing
+    assert drawing.startswith(f"%% {entities}\n")
+    escaped = seen.replace("\\", "\\\\").replace("&", "&amp;")
+    assert f'n0 [label="{escaped}\\n1.0"]' in "".join(dot(graph))
+
+
+@pytest.mark.parametrize("form", ["mermaid", "dot", "svg", "html"])
+def test_no_drawing_of_a_file_holds_what_is_not_seen(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "other.trace"
+    file.write_text('NODE name=a\u202eb label="c\ufffed" values=1.0\n', encoding="utf-8")
+    done = run("diagram", file, "--to", form)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode()
+    unseen = {mark for mark in text if not mark.isprintable()}
+    assert unseen <= {"\n"}
+    if form == "html":
+        assert r"\u202e" in text.split('id="data">')[0]  # the text
+        assert r'"a\\u202eb"' in text.split('id="data">')[1]  # what the script writes
 
 
 def test_a_large_graph_is_folded_for_mermaid_and_says_so() -> None:

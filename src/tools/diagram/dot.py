@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...report.stdout import visible
 from .graph import Graph, by_group
 from .labels import details, heading
 
@@ -14,15 +15,17 @@ def dot(graph: Graph) -> Iterator[str]:
     for group, members in by_group(graph):
         yield f"  subgraph {_quoted(f'cluster_{group.id}')} {{\n    label={_quoted(group.label)}\n"
         for node in members:
-            text = "\n".join((heading(node), *details(node)))
+            text = _quoted(heading(node), *details(node))
             style = " style=dashed" if node.gradient else ""
-            yield f"    {node.id} [label={_quoted(text)}{style}]\n"
+            yield f"    {node.id} [label={text}{style}]\n"
         yield "  }\n"
     for edge in graph.edges:
         yield f"  {edge.source} -> {edge.target}{' [style=dashed]' if edge.backward else ''}\n"
     yield "}\n"
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def _quoted(*lines: str) -> str:
+    """Lines of text; Graphviz reads escapes in them, and entities."""
+    marks = {"\\": "\\\\", '"': '\\"', "&": "&amp;"}
+    texts = ("".join(marks.get(mark, mark) for mark in visible(line)) for line in lines)
+    return '"' + "\\n".join(texts) + '"'

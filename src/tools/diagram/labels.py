@@ -1,5 +1,8 @@
 """What stands in a node, whatever draws it."""
 
+from html import escape
+
+from ...report.stdout import visible
 from .graph import Node
 
 _SHOWN = 6  # values in a node
@@ -18,3 +21,8 @@ def details(node: Node) -> list[str]:
     shown = ", ".join(node.values[:_SHOWN])
     rest = len(node.values) - _SHOWN
     return [*lines, f"{shown}, ... {rest} more" if rest > 0 else shown]
+
+
+def marked_up(text: str, *, quote: bool = True) -> str:
+    """The text in HTML or XML, where some characters may not stand even as entities."""
+    return escape(visible(text), quote)

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...report.stdout import visible
 from .graph import Graph, Node, by_group, folded
 from .labels import details, heading
 
 MAX_EDGES = 499
 MAX_TEXT = 49_000
+_ENTITIES = {
+    "#": "#35;",
+    '"': "#quot;",
+    "<": "#lt;",
+    ">": "#gt;",
+    "`": "#96;",
+    "&": "#amp;",
+    "\\": "#92;",
+}
 
 
 def mermaid(graph: Graph) -> str:
@@ -25,7 +35,7 @@ def mermaid(graph: Graph) -> str:
 
 
 def _lines(graph: Graph) -> Iterator[str]:
-    yield f"%% {graph.title}\nflowchart LR\n"
+    yield f"%% {_escaped(graph.title)}\nflowchart LR\n"
     for group, members in by_group(graph):
         yield f'  subgraph group_{group.id}["{_escaped(group.label)}"]\n'
         for node in members:
@@ -41,9 +51,8 @@ def _text(node: Node) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mermaid's entities, for what would end the text or be read as Markdown or HTML."""
-    marks = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
-    return "".join(marks.get(mark, mark) for mark in text)
+    """Mermaid's entities, for what would end the text or line, or be Markdown or HTML."""
+    return "".join(_ENTITIES.get(mark, mark) for mark in visible(text))
 
 
 def _bare(graph: Graph) -> Graph:

@@ -11,15 +11,15 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any
 
 from ...errors import LlmTraceError
 from ...report.lines import Line
-from ...report.stdout import printable
+from ...report.stdout import printable, visible
 from .descriptions import Described, FieldView, RecordView
+from .labels import marked_up
 
 _SCRIPTS = ("viewer-model.js", "viewer-parts.js", "viewer-graph.js", "viewer.js")
 MAX_RECORDS, MAX_NUMBERS = 20_000, 1_000_000  # that a browser can still show
@@ -51,13 +51,13 @@ def page(title: str, about: str, described: Described, lines: Iterable[Line], sv
     styles = [style, *re.findall(r"<style>(.*?)</style>", svg, re.DOTALL)]
     return Template(_asset("viewer.html")).substitute(
         policy=_policy(styles, [script]),
-        title=escape(title),
-        about=escape(about),
+        title=marked_up(title),
+        about=marked_up(about),
         style=style,
         script=script,
         data=_embedded(_data(title, described)),
         graph=svg,
-        text=escape("\n".join(map(_text, lines)), quote=False),
+        text="\n".join(marked_up(_text(line), quote=False) for line in lines),
     )
 
 
@@ -98,7 +98,20 @@ def _told(view: RecordView | FieldView) -> dict[str, Any]:
 def _embedded(data: Any) -> str:
     """JSON that no text in it can break out of: ASCII, without the marks of HTML."""
     text = json.dumps(data, separators=(",", ":"))
+    if "\\u" in text:  # which few traces hold
+        text = json.dumps(_visible(data), separators=(",", ":"))
     return re.sub(r"[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", text)
+
+
+def _visible(data: Any) -> Any:
+    match data:
+        case str():
+            return visible(data)
+        case dict():
+            return {key: _visible(value) for key, value in data.items()}
+        case list() | tuple():
+            return [*map(_visible, data)]
+    return data
 
 
 def _text(line: Line) -> str:

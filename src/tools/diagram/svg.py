@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from textwrap import wrap
 
+from ...report.stdout import visible
 from .graph import Graph, Node, folded
-from .labels import details, heading
+from .labels import details, heading, marked_up
 from .layout import Spot, layout
 
 MAX_NODES = 600  # beyond, records of a kind are drawn as one
@@ -46,8 +46,8 @@ def svg(graph: Graph) -> Iterator[str]:
     height = max((y + high for _, y, _, high in boxes.values()), default=0) + _MARGIN
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(graph.title)}">\n'
-        f"<title>{escape(graph.title)}</title>\n<style>{_STYLE}</style>\n"
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{marked_up(graph.title)}">\n'
+        f"<title>{marked_up(graph.title)}</title>\n<style>{_STYLE}</style>\n"
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#888"/></marker></defs>\n'
     )
@@ -70,7 +70,7 @@ def _texts(node: Node, record: str) -> list[str]:
     lines = [record, heading(node), *details(node)]
     if node.label == record:  # the node is the whole record
         lines = lines[1:]
-    return [part for line in lines for part in wrap(line, _WIDEST, subsequent_indent="  ")]
+    return [part for line in lines for part in wrap(visible(line), _WIDEST, subsequent_indent="  ")]
 
 
 def _boxes(spots: dict[str, Spot], texts: dict[str, list[str]]) -> dict[str, Box]:
@@ -114,14 +114,14 @@ def _drawn(node: Node, lines: list[str], box: Box) -> Iterator[str]:
     name = ", ".join(lines[:2])
     yield (
         f'<g class="{kind}" data-node="{node.id}" data-record="{record}" '
-        f'data-field="{escape(node.key)}" aria-label="{escape(name)}">\n'
-        f'<title>{escape(node.label)}</title><rect x="{x}" y="{y}" width="{wide}" height="{high}" '
-        'rx="4"/>\n'
+        f'data-field="{marked_up(node.key)}" aria-label="{marked_up(name)}">\n'
+        f"<title>{marked_up(node.label)}</title>"
+        f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" rx="4"/>\n'
     )
     for number, line in enumerate(lines):
         style = ' class="record"' if number == 0 and len(lines) > 1 else ""
         yield (
             f'<text{style} x="{x + 10}" y="{y + 18 + _LINE * number}" xml:space="preserve">'
-            f"{escape(line)}</text>\n"
+            f"{marked_up(line)}</text>\n"
         )
     yield "</g>\n"

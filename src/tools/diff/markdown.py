@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ...report.stdout import visible
 from .comparison import RECORDS, Change, Comparison
 from .escapes import plain
 from .notes import Note
@@ -173,7 +174,7 @@ def _preformatted(lines: Iterable[str]) -> str:
 
 
 def _escaped(line: str) -> str:
-    return escape(line).replace("`", "&#96;").replace("|", "&#124;")
+    return escape(visible(line)).replace("`", "&#96;").replace("|", "&#124;")
 
 
 def _window(change: Change) -> Iterator[str]:
