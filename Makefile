@@ -18,6 +18,7 @@ test: $(VENV)/.developer ## run all tests
 	@$(BIN)/python -m pytest -n auto
 
 golden: $(VENV)/.developer ## accept what the traces print now
+	@$(BIN)/python -m pytest tests/test_golden.py -q -k prints_what_the_original_prints
 	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
 	@$(BIN)/python scripts/golden_digests.py
 	@git status --short golden src/golden.sha256 2>/dev/null || true

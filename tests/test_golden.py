@@ -22,6 +22,7 @@ from .golden_files import (
     RustFile,
     TraceFile,
 )
+from .known import originals
 
 ENTRIES = entries()
 EXTENSIONS: dict[str, type[GoldenFile]] = {
@@ -31,6 +32,7 @@ EXTENSIONS: dict[str, type[GoldenFile]] = {
     "report": ReportFile,
 }
 PRINTED = [(command, form) for command, entry in ENTRIES.items() for form in entry.forms()]
+ORIGINAL = [(command, form) for command, form in PRINTED if form in ("rust", "report")]
 
 
 def produced(entry: Entry, form: str) -> bytes:
@@ -41,6 +43,30 @@ def produced(entry: Entry, form: str) -> bytes:
 def test_prints_the_accepted_bytes(command: str, form: str, snapshot: SnapshotAssertion) -> None:
     golden = snapshot.use_extension(EXTENSIONS[form])
     assert produced(ENTRIES[command], form) == golden(name=ENTRIES[command].golden)
+
+
+@pytest.mark.parametrize(("command", "form"), ORIGINAL)
+def test_prints_what_the_original_prints(command: str, form: str) -> None:
+    """`make golden` asks this first, so that it cannot accept anything else."""
+    found = hashlib.sha256(produced(ENTRIES[command], form)).hexdigest()
+    assert found == originals()[f"{command}.{form}"]
+
+
+def test_golden_files_are_what_the_original_prints() -> None:
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in GOLDEN.iterdir()
+        if path.suffix in (".rust", ".report")
+    }
+    known = originals()
+    assert found == {name: known[name] for name in (f"{a}.{b}" for a, b in ORIGINAL)}
+
+
+def test_what_the_original_prints_of_a_trace_is_printed_here_too() -> None:
+    assert len(originals()) == 73
+    known = {name for name in originals() if name.partition(".")[0] in ENTRIES}
+    assert known == {f"{command}.{form}" for command, form in ORIGINAL}
+    assert known
 
 
 @pytest.mark.parametrize("name", sorted(recorded()))

@@ -17,12 +17,11 @@ from llm_trace.report.parsing import json_lines
 from llm_trace.report.reading import opened
 from llm_trace.report.rendering import text_of
 
+from ..originals import ORIGINALS, original
 from . import tracing
 from .tracing import (
     GOLDEN,
     KNOWN,
-    REFERENCES,
-    needs_reference,
     parsed,
     patient,
     records,
@@ -48,10 +47,10 @@ def test_golden_traces_come_back(file: Path) -> None:
     assert all(map(strict, found.splitlines()))
 
 
-@needs_reference
-def test_all_reference_traces_come_back() -> None:
-    assert len(REFERENCES) == 34
-    for file in REFERENCES:
+@original
+def test_all_original_traces_come_back() -> None:
+    assert len(ORIGINALS) == 34
+    for file in ORIGINALS:
         found, text = reparsed(file)
         assert text == file.read_bytes(), file
         assert found.isascii()

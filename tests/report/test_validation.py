@@ -16,7 +16,8 @@ from llm_trace.report.validation import Validation
 from llm_trace.report.values import Ints, Shape
 from llm_trace.traces import Entry, entries
 
-from .tracing import GOLDEN, KNOWN, REFERENCES, Row, lines_of, needs_reference, parsed, wrong
+from ..originals import ORIGINALS, original
+from .tracing import GOLDEN, KNOWN, Row, lines_of, parsed, wrong
 
 FILES = sorted([*GOLDEN.glob("*.trace"), *GOLDEN.glob("*.jsonl"), *GOLDEN.glob("*.rust")])
 
@@ -29,10 +30,10 @@ def test_golden_files_are_valid(file: object) -> None:
     assert validation.records > 8
 
 
-@needs_reference
-def test_all_reference_traces_are_valid() -> None:
-    assert len(REFERENCES) == 34
-    for file in REFERENCES:
+@original
+def test_all_original_traces_are_valid() -> None:
+    assert len(ORIGINALS) == 34
+    for file in ORIGINALS:
         with opened(str(file)) as lines:
             assert [*map(str, Validation(lines, schema))] == []
 
@@ -276,10 +277,10 @@ SQUARES = {
 }
 
 
-@needs_reference
-def test_a_real_too_many_is_found_in_every_shaped_list_of_the_references() -> None:
+@original
+def test_a_real_too_many_is_found_in_every_shaped_list_of_the_originals() -> None:
     found = 0
-    for file in REFERENCES:
+    for file in ORIGINALS:
         text = file.read_text(encoding="utf-8")
         for match in re.finditer(r"(?<![-\w])shape=\S+?[ |]values=\[?(?=-?[0-9]+[.])", text):
             assert wrong(f"{text[: match.end()]}1.5,{text[match.end() :]}"), match[0]
@@ -287,9 +288,9 @@ def test_a_real_too_many_is_found_in_every_shaped_list_of_the_references() -> No
     assert found > 40
 
 
-@needs_reference
-def test_a_lost_line_of_the_frame_is_found_in_the_references() -> None:
-    for file in REFERENCES:
+@original
+def test_a_lost_line_of_the_frame_is_found_in_the_originals() -> None:
+    for file in ORIGINALS:
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         if lines[0].startswith("TRACE "):
             assert wrong("".join(lines[1:]))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 from llm_trace.report.events import TextEvents
@@ -32,9 +31,6 @@ from llm_trace.report.values import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "rust"
-REFERENCES = sorted(REFERENCE.glob("ch*/trace.txt"))
-needs_reference = pytest.mark.skipif(not REFERENCES, reason="reference traces are not there")
 
 
 class Sizes(Record):

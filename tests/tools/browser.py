@@ -32,11 +32,11 @@ OPTIONS = (
 
 @contextmanager
 def browsing(profile: Path) -> Iterator["Browser"]:
-    """A browser with an empty profile in that folder. Skips where there is none."""
+    """A browser with an empty profile in that folder."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("chromium or chromedriver is not installed")
+    assert chromium
+    assert driver
     options = ChromeOptions()
     options.binary_location = chromium
     for argument in (*OPTIONS.split(), f"--user-data-dir={profile}"):

@@ -8,6 +8,7 @@ import pytest
 from llm_trace.commands._loading import loaded
 from llm_trace.report.lines import Line
 
+from ..originals import FOLDER, original
 from .browser import Browser, written
 
 pytest.importorskip("selenium", reason="selenium is not installed")
@@ -16,9 +17,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = (
-    ROOT.parent / "shared" / "reference" / "rust" / "ch37-incremental-attention" / "trace.txt"
-)
+REFERENCE = FOLDER / "ch37-incremental-attention" / "trace.txt"
 GATED = "#POSITION-FORWARD[position=0].gated[2]"
 RECORDS = 9  # of swiglu
 REALS = re.compile(r"(?:[-\d.e]|inf|nan|[,*|\[\]])+")
@@ -289,10 +288,11 @@ def test_hostile_texts_are_texts(browser: Browser, tmp_path: Path) -> None:
         assert browser.texts("#number .big") == ([value] if value else [])
 
 
-@pytest.mark.parametrize("source", ["encoder-block", "torch-rnn", "model-ops", str(REFERENCE)])
+@pytest.mark.parametrize(
+    "source",
+    ["encoder-block", "torch-rnn", "model-ops", pytest.param(str(REFERENCE), marks=original)],
+)
 def test_other_traces_show_what_they_have(browser: Browser, pages: Path, source: str) -> None:
-    if not Path(source).exists() and "/" in source:
-        pytest.skip("the reference traces are not here")
     browser.open(written(pages, source))
     lines = records(source)
     script = f"""{SHOWN}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ..originals import FOLDER, original
 from .browser import Browser, written
 
 pytest.importorskip("selenium", reason="selenium is not installed")
@@ -11,9 +12,7 @@ pytest.importorskip("selenium", reason="selenium is not installed")
 from selenium.webdriver.common.keys import Keys
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = (
-    ROOT.parent / "shared" / "reference" / "rust" / "ch37-incremental-attention" / "trace.txt"
-)
+REFERENCE = FOLDER / "ch37-incremental-attention" / "trace.txt"
 CUT_OFF = """
   const room = document.querySelector("#record").getBoundingClientRect().right;
   const cut = (part) => part.getBoundingClientRect().right > room
@@ -58,10 +57,11 @@ def test_motion_is_reduced(swiglu: Browser) -> None:
     assert swiglu.run(script) == "0s"
 
 
-@pytest.mark.parametrize("source", ["swiglu", "encoder-block", "vit-patches", str(REFERENCE)])
+@pytest.mark.parametrize(
+    "source",
+    ["swiglu", "encoder-block", "vit-patches", pytest.param(str(REFERENCE), marks=original)],
+)
 def test_narrow_screens_do_not_scroll_sideways(browser: Browser, pages: Path, source: str) -> None:
-    if not Path(source).exists() and "/" in source:
-        pytest.skip("the reference traces are not here")
     browser.size(360, 740)
     browser.open(written(pages, source))
     for _ in range(12):

@@ -18,11 +18,11 @@ from llm_trace.tools.formulas.scope import Unexplained
 from llm_trace.tools.formulas.terms import Place
 from llm_trace.traces import entries
 
+from ..originals import ORIGINALS, original
 from .documents import golden
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "golden").glob("*.trace"))
-REFERENCE = sorted((ROOT.parent / "shared" / "reference" / "rust").glob("*/trace.txt"))
 WORKED = ["swiglu", "gru", "linear-layers", "model-ops", "torch-rnn", "sinusoidal-positions"]
 
 loaded_file = cache(loaded)
@@ -45,10 +45,18 @@ def test_reals_are_numbers_and_words_are_texts(file: Path) -> None:
             assert field.numbers or "real" not in field.type or field.text == "none", field
 
 
-@pytest.mark.parametrize(
-    "file", GOLDEN + REFERENCE, ids=lambda file: f"{file.parent.name}-{file.stem}"
-)
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
 def test_paths_lead_to_one_record(file: Path) -> None:
+    one_record_each(file)
+
+
+@original
+def test_paths_lead_to_one_record_of_the_originals() -> None:
+    for file in ORIGINALS:
+        one_record_each(file)
+
+
+def one_record_each(file: Path) -> None:
     for described in (records_of_lines(lines_of(file.read_text())), *known(file)):
         paths = [record.path for record in described.records]
         assert len({*paths}) == len(paths)

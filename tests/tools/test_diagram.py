@@ -20,11 +20,10 @@ from llm_trace.tools.diagram.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from llm_trace.tools.diagram.references import graph_of_lines
 from llm_trace.tools.diagram.svg import svg
 
+from ..originals import FOLDER, ORIGINALS, original
 from ..program import run
 from .documents import ENTRIES, golden
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "rust"
-OTHERS = sorted(REFERENCE.glob("ch*/trace.txt"))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -134,10 +133,10 @@ def test_every_trace_can_be_drawn(command: str) -> None:
     check_dot("".join(dot(graph)))
 
 
-@pytest.mark.skipif(not OTHERS, reason="the reference outputs are not here")
+@original
 def test_every_trace_of_another_program_can_be_drawn() -> None:
-    assert len(OTHERS) == 34
-    for path in OTHERS:
+    assert len(ORIGINALS) == 34
+    for path in ORIGINALS:
         graph = other(path)
         sound(graph)
         check_mermaid(mermaid(graph))
@@ -145,9 +144,9 @@ def test_every_trace_of_another_program_can_be_drawn() -> None:
         check_dot("".join(dot(graph)))
 
 
-@pytest.mark.skipif(not OTHERS, reason="the reference outputs are not here")
+@original
 def test_edges_of_another_program_come_from_the_fields_that_name_sources() -> None:
-    graph = other(REFERENCE / "ch31-decoder-block" / "trace.txt")
+    graph = other(FOLDER / "ch31-decoder-block" / "trace.txt")
     names = {node.id: node.label for node in graph.nodes}
     merge = {
         (names[edge.source], names[edge.target])

@@ -21,10 +21,10 @@ from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.sources import Source
 
 from ..golden_files import GOLDEN
+from ..originals import ORIGINALS, original
 from ..program import MODULE, SCRIPT, refusal, run
 
 SWIGLU = GOLDEN / "swiglu.trace"
-RUST = Path(__file__).parents[2].parent / "shared" / "reference" / "rust"
 
 
 @pytest.fixture
@@ -127,9 +127,9 @@ def test_an_empty_file_and_the_null_device(tmp_path: Path) -> None:
     assert run("diff", tmp_path / "empty", "/dev/null").returncode == 0
 
 
-@pytest.mark.skipif(not RUST.is_dir(), reason="needs the reference traces beside the repository")
-def test_reference_traces_differ_where_they_were_edited(tmp_path: Path) -> None:
-    for path in sorted(RUST.glob("ch*/trace.txt")):
+@original
+def test_original_traces_differ_where_they_were_edited(tmp_path: Path) -> None:
+    for path in ORIGINALS:
         old = Source.read(str(path))
         assert not Comparison(old, old).differs()
         lines = path.read_text().splitlines(keepends=True)
@@ -366,9 +366,9 @@ def test_an_unmerged_path() -> None:
     assert run("diff", "--git", "a.trace").stdout == b"* unmerged path a.trace\n"
 
 
-@pytest.mark.skipif(not RUST.is_dir(), reason="needs the reference traces beside the repository")
+@original
 def test_what_parse_writes_is_the_same_as_what_it_read(tmp_path: Path) -> None:
-    for path in sorted(RUST.glob("ch*/trace.txt")):
+    for path in ORIGINALS:
         with opened(str(path)) as lines:
             parsed = "".join(json_lines(TextEvents(lines), schema, str(path)))
         (tmp_path / "parsed").write_text(parsed)

@@ -1,12 +1,9 @@
 """What the tests of both gated traces share."""
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from llm_trace.core.gradcheck import check_gradient
@@ -16,22 +13,6 @@ from llm_trace.report.trace import Trace
 
 Array = NDArray[np.float64]
 R = TypeVar("R", bound=Record)
-
-REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "week06"
-needs_reference = pytest.mark.skipif(
-    not REFERENCE.is_dir(), reason=f"no reference data in {REFERENCE}"
-)
-
-
-def oracle(layer: str, case: str) -> dict[str, Any]:
-    data = json.loads((REFERENCE / "torch-oracle.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = data[layer][case]
-    return found
-
-
-def assert_oracle(ours: Any, expected: Any) -> None:
-    assert np.shape(ours) == np.shape(expected)
-    np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-14)
 
 
 class Lines:

@@ -1,4 +1,4 @@
-"""One attention head against the chapter, the oracle, difference quotients and its own laws."""
+"""One attention head against the chapter, the known, difference quotients and its own laws."""
 
 from typing import Any
 
@@ -26,7 +26,8 @@ from llm_trace.traces._attention_head_records import (
 )
 from llm_trace.traces.attention_head import AttentionHeadFixture, build, compute, mask_of
 
-from .proverb_data import close, data, needs_reference, of, records, rounded, table
+from ..known import close, forward, oracle, table
+from .proverb_data import of, records, rounded
 
 MASKS = ("none", "causal", "padding")
 
@@ -35,7 +36,6 @@ def rows(found: list[Any], name: str) -> Array:
     return np.array([getattr(record, name) for record in found])
 
 
-@needs_reference
 @pytest.mark.parametrize(("number", "name"), [(10, "query"), (11, "key"), (12, "value")])
 def test_projections_are_the_chapters(number: int, name: str) -> None:
     found = of(Projection, records("attention-head"))
@@ -43,7 +43,6 @@ def test_projections_are_the_chapters(number: int, name: str) -> None:
     assert printed == table(number)
 
 
-@needs_reference
 def test_the_query_begins_is_the_chapters() -> None:
     found = [score for score in of(Score, records("attention-head")) if score.query == 6]
     assert [
@@ -51,16 +50,14 @@ def test_the_query_begins_is_the_chapters() -> None:
         for s in found
     ] == table(13)
     assert [[str(s.source), s.source_token, *rounded(s.contribution)] for s in found] == table(14)
-    assert close(rows(found, "contribution"), data("full-precision.json")["contributions_begins"])
+    assert close(rows(found, "contribution"), forward("contributions_begins"))
 
 
-@needs_reference
 def test_outputs_are_the_chapters() -> None:
     found = of(Softmax, records("attention-head"))
     assert [[str(r.query), r.token, *rounded(r.output)] for r in found] == table(15)
 
 
-@needs_reference
 def test_the_causal_weights_of_journey_are_the_chapters() -> None:
     free = of(Softmax, records("attention-head"))[1].weights
     causal = of(Softmax, records("attention-head", mask="causal"))[1].weights
@@ -73,22 +70,20 @@ def test_the_causal_weights_of_journey_are_the_chapters() -> None:
     assert printed == table(16)
 
 
-@needs_reference
 def test_causal_weights_and_outputs_agree_to_the_last_digits() -> None:
-    expected = data("full-precision.json")["causal"]
+    expected = forward("causal")
     found = of(Softmax, records("attention-head", mask="causal"))
     assert close(rows(found, "weights"), expected["A"])
     assert close(rows(found, "output"), expected["O"])
 
 
-@needs_reference
 @pytest.mark.parametrize("upstream", ["ones", "nonuniform"])
 @pytest.mark.parametrize(("mask", "case"), [("none", "unrestricted"), ("causal", "causal")])
 def test_gradients_are_the_oracles(mask: str, case: str, upstream: str) -> None:
-    oracle = data("torch-oracle.json")["attention"][f"single_head_{case}"][upstream]
-    seed = np.array(oracle["inputs"]["upstream"])
+    known = oracle("attention", f"single_head_{case}", upstream)
+    seed = np.array(known["inputs"]["upstream"])
     found = records("attention-head", mask=mask, upstream=seed)
-    expected = oracle["results"]
+    expected = known["results"]
     queries, sources = of(QueryBackward, found), of(SourceBackward, found)
     assert close(rows(of(Softmax, found), "output"), expected["O"])
     assert close(rows(of(Softmax, found), "weights"), expected["A"])

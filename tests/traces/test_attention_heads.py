@@ -1,4 +1,4 @@
-"""Several heads against the chapter, the oracle, difference quotients and a changed shape."""
+"""Several heads against the chapter, the known, difference quotients and a changed shape."""
 
 from typing import Any
 
@@ -24,7 +24,8 @@ from llm_trace.traces._attention_heads_records import (
 )
 from llm_trace.traces.attention_heads import AttentionHeadsFixture, build, compute
 
-from .proverb_data import close, data, needs_reference, of, records, rounded, table
+from ..known import close, forward, oracle, table
+from .proverb_data import of, records, rounded
 
 
 def rows(found: list[Any], name: str) -> Array:
@@ -37,7 +38,6 @@ def heads_of(found: list[Any]) -> list[list[HeadOutput]]:
     return [[record for record in outputs if record.head == head] for head in range(count)]
 
 
-@needs_reference
 def test_the_query_begins_has_the_chapters_weights_in_both_heads() -> None:
     first, second = heads_of(records("attention-heads"))
     columns = zip(rounded(first[6].weights), rounded(second[6].weights), strict=True)
@@ -48,23 +48,20 @@ def test_the_query_begins_has_the_chapters_weights_in_both_heads() -> None:
     assert printed == table(17)
 
 
-@needs_reference
 @pytest.mark.parametrize(("number", "head"), [(18, 0), (19, 1)])
 def test_head_outputs_are_the_chapters(number: int, head: int) -> None:
     outputs = heads_of(records("attention-heads"))[head]
     assert [[str(r.query), r.token, *rounded(r.output)] for r in outputs] == table(number)
 
 
-@needs_reference
 def test_the_branch_is_the_chapters() -> None:
     found = of(Branch, records("attention-heads"))
     assert [[str(r.position), r.token, *rounded(r.output)] for r in found] == table(20)
-    expected = data("full-precision.json")["mha_plain"]
+    expected = forward("mha_plain")
     assert close(rows(found, "concatenated"), expected["C"])
     assert close(rows(found, "output"), expected["B_att"])
 
 
-@needs_reference
 def test_shapes_are_the_chapters() -> None:
     shapes = {r.stage: [*map(str, r.shape)] for r in of(Stage, records("attention-heads"))}
     stages = "input queries weights head-output concatenated output-right-factor branch".split()
@@ -72,12 +69,11 @@ def test_shapes_are_the_chapters() -> None:
     assert [shapes[stage] for stage in stages] == [row[1:] for row in table(21)]
 
 
-@needs_reference
 @pytest.mark.parametrize("upstream", ["ones", "nonuniform"])
 def test_gradients_are_the_oracles(upstream: str) -> None:
-    oracle = data("torch-oracle.json")["attention"]["multi_head"][upstream]
-    found = records("attention-heads", upstream=np.array(oracle["inputs"]["upstream"]))
-    expected = oracle["results"]
+    known = oracle("attention", "multi_head", upstream)
+    found = records("attention-heads", upstream=np.array(known["inputs"]["upstream"]))
+    expected = known["results"]
     assert close(rows(of(Branch, found), "output"), expected["B_att"])
     backward = of(BranchBackward, found)
     assert close(rows(backward, "concatenated_gradient"), expected["grad_C"])

@@ -1,9 +1,6 @@
 """The trace of a training: what its records say, and where its numbers come from."""
 
-import csv
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +12,8 @@ from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import entries
 from llm_trace.traces.cue_recall import CueRecallFixture, training
 
-ROOT = Path(__file__).parents[2]
-REFERENCE = ROOT.parent / "shared" / "reference" / "week06"
+from ..known import stated, table
+
 ENTRY = entries()["cue-recall"]
 SMALL = CueRecallFixture.small
 
@@ -55,20 +52,17 @@ def test_the_defaults_are_the_practicums() -> None:
     assert (fixture.epochs, fixture.learning_rate, fixture.clip_norm) == (60, 0.003, 1.0)
 
 
-def test_the_defaults_are_the_reference_files() -> None:
-    if not REFERENCE.exists():
-        pytest.skip("no reference data here")
+def test_the_defaults_are_the_chapters() -> None:
     fixture = CueRecallFixture()
-    rows = [*csv.reader((REFERENCE / "table-34-cue-recall-accuracy.csv").read_text().splitlines())]
-    numbers = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]])
+    numbers = np.array([[float(cell) for cell in row[1:]] for row in table(34)])
     assert (fixture.table_means == numbers[:, 0::2]).all()
     assert (fixture.table_deviations == numbers[:, 1::2]).all()
-    stated = json.loads((REFERENCE / "parameters.json").read_text())["cue_recall"]
-    assert stated["delays"] == [*fixture.delays]
-    assert stated["init_seeds"] == [*fixture.seeds]
+    known = stated("cue_recall")
+    assert known["delays"] == [*fixture.delays]
+    assert known["init_seeds"] == [*fixture.seeds]
     for model in ("rnn", "gru", "transformer"):
         (result,) = training(small(model=model, delays=(3,), seeds=(6206,), epochs=1))
-        assert result.parameter_count == stated[model]["parameters"]
+        assert result.parameter_count == known[model]["parameters"]
 
 
 def test_a_training_apart_gives_the_same_trace(results: list[Result]) -> None:

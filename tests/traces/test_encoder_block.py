@@ -1,4 +1,4 @@
-"""One encoder block against the chapter, the oracle, difference quotients and its own laws."""
+"""One encoder block against the chapter, the known, difference quotients and its own laws."""
 
 from typing import Any
 
@@ -29,7 +29,8 @@ from llm_trace.traces._encoder_forward import (
 from llm_trace.traces._encoder_gradients import ParameterGradient
 from llm_trace.traces.encoder_block import EncoderBlockFixture, FixtureRecord, Input, compute
 
-from .proverb_data import close, data, needs_reference, of, records, rounded, table
+from ..known import close, forward, oracle, table
+from .proverb_data import of, records, rounded
 
 CHOICES = [(norm, mask) for norm in ("pre", "post") for mask in ("none", "causal")]
 
@@ -61,7 +62,6 @@ def stages(found: list[Record]) -> dict[str, Array]:
 # The chapter ------------------------------------------------------------------------------------
 
 
-@needs_reference
 def test_the_stages_of_begins_are_the_chapters() -> None:
     found = records("encoder-block")
     values = stages(found)
@@ -71,7 +71,6 @@ def test_the_stages_of_begins_are_the_chapters() -> None:
     assert [rounded(stage[6]) for stage in shown] == [row[1:] for row in printed]
 
 
-@needs_reference
 def test_the_statistics_are_the_chapters() -> None:
     norms = of(LayerNormRow, records("encoder-block"))
     columns = [
@@ -83,7 +82,6 @@ def test_the_statistics_are_the_chapters() -> None:
     assert found == [row[2:] for row in table(24)]
 
 
-@needs_reference
 @pytest.mark.parametrize(
     ("number", "stage"),
     [(25, "LN1"), (26, "B_att"), (27, "U"), (28, "LN2"), (29, "B_mlp"), (30, "H1"), (31, "final")],
@@ -101,13 +99,12 @@ def test_every_row_of_every_stage_is_the_chapters(number: int, stage: str) -> No
     assert printed == table(number)
 
 
-@needs_reference
 def test_the_forward_pass_agrees_to_the_last_digits() -> None:
-    expected = data("full-precision.json")["encoder"]
+    expected = forward("encoder")
     found = records("encoder-block")
     for name, values in stages(found).items():
         wanted = {"LN1": ("LN1", "X"), "LN2": ("LN2", "R")}.get(name, (name,))
-        reference: Any = data("full-precision.json") if name == "H0" else expected
+        reference: Any = forward() if name == "H0" else expected
         for key in wanted:
             reference = reference[key]
         assert close(values, reference), name
@@ -123,7 +120,7 @@ def test_the_forward_pass_agrees_to_the_last_digits() -> None:
             assert close(rows(heads, name, head=head), expected[f"head{head + 1}"][key])
 
 
-# The oracle -------------------------------------------------------------------------------------
+# The known -------------------------------------------------------------------------------------
 
 CASES = (
     "ones_on_H_enc",
@@ -167,11 +164,10 @@ def oracle_fields(inputs: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_are_the_oracles(case: str) -> None:
-    oracle = data("torch-oracle.json")["encoder_block"][case]
-    fields, expected = oracle_fields(oracle["inputs"]), oracle["results"]
+    known = oracle("encoder_block", case)
+    fields, expected = oracle_fields(known["inputs"]), known["results"]
     found = records("encoder-block", **fields)
     residuals, heads = of(ResidualBackward, found), of(AttentionHeadBackward, found)
     mlp, norms = of(MLPBackward, found), of(LayerNormBackward, found)
@@ -189,7 +185,7 @@ def test_gradients_are_the_oracles(case: str) -> None:
         "head1_S": rows(heads, "scores_gradient", head=0),
         "head2_S": rows(heads, "scores_gradient", head=1),
     }
-    # Where the oracle has zeros, cancellation leaves a few units of the last place.
+    # Where the known has zeros, cancellation leaves a few units of the last place.
     slack = 3e-15
     for name, values in backward.items():
         assert np.allclose(values, expected[f"grad_{name}"], rtol=1e-11, atol=slack), name
@@ -205,21 +201,19 @@ def test_gradients_are_the_oracles(case: str) -> None:
         assert close(rows(of(LayerNormRow, found), "output", layer="final"), expected["H_enc"])
 
 
-@needs_reference
 def test_post_norm_is_the_oracles() -> None:
-    expected = data("torch-oracle.json")["post_norm_same_parameters"]["results"]
+    expected = oracle("post_norm_same_parameters", "results")
     norms = of(LayerNormRow, records("encoder-block", norm="post", final_norm="no"))
     assert close(rows(norms, "output", layer="first"), expected["U"])
     assert close(rows(norms, "output", layer="second"), expected["H1"])
 
 
-@needs_reference
 @pytest.mark.parametrize("parameters", ["identity", "affine"])
 @pytest.mark.parametrize("upstream", ["ones", "nonuniform"])
 def test_a_layer_norm_alone_is_the_oracles(parameters: str, upstream: str) -> None:
     """Zero branches leave H0 for the final norm, which is then the only thing that computes."""
-    oracle = data("torch-oracle.json")["layernorm"][parameters][upstream]
-    inputs, expected = oracle["inputs"], oracle["results"]
+    known = oracle("layernorm", parameters, upstream)
+    inputs, expected = known["inputs"], known["results"]
     found = records(
         "encoder-block",
         attention_output_weight=np.zeros((5, 6)),

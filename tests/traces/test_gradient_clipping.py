@@ -12,8 +12,8 @@ from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import gradient_clipping
 from llm_trace.traces.gradient_clipping import ClippedRecord, GradientRecord, Norm, Outcome
 
-from .proverb_data import close, needs_reference, of, records
-from .rnn_data import oracle
+from ..known import close, oracle
+from .proverb_data import of, records
 
 SHAPES = {
     "input_weight": (2, 2),
@@ -39,7 +39,6 @@ def joined(found: list[Any], name: str = "values") -> Array:
     return np.concatenate([getattr(record, name).reshape(-1) for record in found])
 
 
-@needs_reference
 @pytest.mark.parametrize(
     ("scale", "threshold", "expected"),
     [

@@ -19,14 +19,13 @@ from llm_trace.traces._gradient_paths_records import (
     TrajectoryRecord,
 )
 
-from .proverb_data import close, needs_reference, of, records
-from .rnn_data import column, oracle
+from ..known import close, oracle
+from .proverb_data import column, of, records
 from .test_rnn_vector import fields
 
 FIGURE = oracle("figure3", "results")
 
 
-@needs_reference
 @pytest.mark.parametrize("factor", [0.8, 1.0, 1.2])
 def test_fixed_factors_are_the_figures(factor: float) -> None:
     found = [r for r in of(FixedFactor, records("gradient-paths")) if r.factor == factor]
@@ -34,7 +33,6 @@ def test_fixed_factors_are_the_figures(factor: float) -> None:
     assert close(column(found, "sensitivity"), FIGURE[f"fixed_{factor:g}"])
 
 
-@needs_reference
 @pytest.mark.parametrize("constant", [0, 1])
 def test_trajectories_are_the_figures(constant: int) -> None:
     found = records("gradient-paths")
@@ -48,7 +46,6 @@ def test_trajectories_are_the_figures(constant: int) -> None:
     assert abs(back.adjoint) == pytest.approx(expected[-1], rel=1e-11, abs=0.0)
 
 
-@needs_reference
 @pytest.mark.parametrize("case", oracle("jacobians"))
 def test_vector_paths_are_the_oracles(case: str) -> None:
     known = oracle("jacobians", case)

@@ -28,16 +28,8 @@ from llm_trace.traces._gru_records import (
 )
 from llm_trace.traces.gru import GRUFixture, gru_trace
 
-from .gated import (
-    Array,
-    Lines,
-    assert_gradient,
-    assert_oracle,
-    drawn,
-    jacobian_differences,
-    needs_reference,
-    oracle,
-)
+from ..known import assert_oracle, oracle
+from .gated import Array, Lines, assert_gradient, drawn, jacobian_differences
 
 LETTERS = {"reset": "r", "update": "u", "candidate": "n"}
 PARTS = {
@@ -67,14 +59,12 @@ def oracle_fields(case: str) -> dict[str, Array]:
 # Autograd's results -------------------------------------------------------------------------------
 
 
-@needs_reference
 def test_the_default_numbers_are_the_reference_s() -> None:
     fixture = GRUFixture()
     for field, values in oracle_fields("nonzero_init").items():
         np.testing.assert_array_equal(getattr(fixture, field), values)
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_forward_agrees_with_autograd(case: str) -> None:
     lines, results = run(**oracle_fields(case)), oracle("gru", case)["results"]
@@ -88,7 +78,6 @@ def test_forward_agrees_with_autograd(case: str) -> None:
     assert_oracle(lines.one(FixtureRecord).loss, results["loss"])
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_backward_agrees_with_autograd(case: str) -> None:
     lines, results = run(**oracle_fields(case)), oracle("gru", case)["results"]
@@ -101,7 +90,6 @@ def test_backward_agrees_with_autograd(case: str) -> None:
         assert_oracle(gradients["gru." + field.replace("_", ".", 1)], results[f"grad_{symbol}"])
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_jacobians_agree_with_autograd(case: str) -> None:
     lines, results = run(**oracle_fields(case)), oracle("gru", case)["results"]
@@ -111,7 +99,6 @@ def test_jacobians_agree_with_autograd(case: str) -> None:
     assert_oracle(carry, [np.diag(row) for row in results["carry_diagonal"]])
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_the_other_convention_agrees_with_autograd(case: str) -> None:
     expected = oracle("gru", case)["other_model_reset_before_affine_h"]
@@ -120,7 +107,6 @@ def test_the_other_convention_agrees_with_autograd(case: str) -> None:
     assert_oracle(run(**fields, reset="before").column(State, "state"), expected)
 
 
-@needs_reference
 def test_the_option_for_zero_states_is_the_reference_s_other_case() -> None:
     results = oracle("gru", "zero_init")["results"]
     lines = run(initial="zero")

@@ -26,16 +26,8 @@ from llm_trace.traces._lstm_records import (
 )
 from llm_trace.traces.lstm import LSTMFixture, lstm_trace
 
-from .gated import (
-    Array,
-    Lines,
-    assert_gradient,
-    assert_oracle,
-    drawn,
-    jacobian_differences,
-    needs_reference,
-    oracle,
-)
+from ..known import assert_oracle, oracle
+from .gated import Array, Lines, assert_gradient, drawn, jacobian_differences
 
 GATES = ("input", "forget", "candidate", "output")
 CASES = ["zero_init", "nonzero_init"]
@@ -68,14 +60,12 @@ def oracle_fields(case: str) -> dict[str, Array]:
 # Autograd's results -------------------------------------------------------------------------------
 
 
-@needs_reference
 def test_the_default_numbers_are_the_reference_s() -> None:
     fixture = LSTMFixture()
     for field, values in oracle_fields("nonzero_init").items():
         np.testing.assert_array_equal(getattr(fixture, field), values)
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_forward_agrees_with_autograd(case: str) -> None:
     lines, results = run(**oracle_fields(case)), oracle("lstm", case)["results"]
@@ -89,7 +79,6 @@ def test_forward_agrees_with_autograd(case: str) -> None:
     assert_oracle(lines.one(FixtureRecord).loss, results["loss"])
 
 
-@needs_reference
 @pytest.mark.parametrize("case", CASES)
 def test_backward_agrees_with_autograd(case: str) -> None:
     lines, results = run(**oracle_fields(case)), oracle("lstm", case)["results"]
@@ -109,7 +98,6 @@ def test_backward_agrees_with_autograd(case: str) -> None:
     assert_oracle(gradients["lstm.head.bias"], error)
 
 
-@needs_reference
 def test_the_option_for_zero_states_is_the_reference_s_other_case() -> None:
     results = oracle("lstm", "zero_init")["results"]
     lines = run(initial="zero")

@@ -22,14 +22,14 @@ from llm_trace.traces.next_token import (
     compute,
 )
 
-from .proverb_data import needs_reference, of, records, table
+from ..known import table
+from .proverb_data import of, records
 
 
 def leaks(**fields: Any) -> dict[str, bool]:
     return {record.setup: record.leak for record in of(Leak, records("next-token", **fields))}
 
 
-@needs_reference
 def test_the_alignment_is_the_chapters() -> None:
     found = of(Alignment, records("next-token"))
     printed = [

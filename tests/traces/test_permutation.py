@@ -18,7 +18,8 @@ from llm_trace.traces.permutation import (
     Stage,
 )
 
-from .proverb_data import close, data, needs_reference, of, records
+from ..known import close, forward
+from .proverb_data import of, records
 
 EXPECTED = {
     "tokens-alone": True,
@@ -98,9 +99,8 @@ def test_a_repeated_token_is_told_apart_by_positions_or_a_mask_only() -> None:
     ]
 
 
-@needs_reference
 def test_the_expected_rows_with_positions_are_the_chapters() -> None:
-    expected = np.array(data("full-precision.json")["encoder"]["LN_final"]["H_enc"])
+    expected = np.array(forward("encoder", "LN_final", "H_enc"))
     found = [r for r in of(Row, records("permutation")) if r.experiment == "positions-move"]
     assert close([record.expected for record in found], expected[[6, 0, 4, 1, 3, 2, 5]])
 

@@ -22,28 +22,26 @@ from llm_trace.traces.prefix_embedding import (
     compute,
 )
 
-from .proverb_data import close, data, needs_reference, of, records, rounded, table
+from ..known import close, forward, table
+from .proverb_data import of, records, rounded
 
 COMMAND = "prefix-embedding"
 
 
-@needs_reference
 def test_tokens_and_ids_are_the_chapters() -> None:
     found = of(Lookup, records(COMMAND))
     assert [[str(r.position), r.token, str(r.id)] for r in found] == table(7)
 
 
-@needs_reference
 def test_the_vocabulary_is_the_chapters() -> None:
     found = of(Vocabulary, records(COMMAND))
     assert [[str(r.id), r.token, *rounded(r.embedding)] for r in found] == table(8)
 
 
-@needs_reference
 def test_rows_and_shapes_are_the_chapters() -> None:
     found = records(COMMAND)
     rows = np.array([record.embedding for record in of(Lookup, found)])
-    assert close(rows, data("full-precision.json")["E_seq"])
+    assert close(rows, forward("E_seq"))
     (sizes,) = of(FixtureRecord, found)
     shapes = [[*map(str, sizes.table_shape)], [*map(str, sizes.sequence_shape)]]
     assert shapes == [row[1:] for row in table(9)[:2]]

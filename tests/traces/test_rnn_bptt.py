@@ -31,8 +31,8 @@ from llm_trace.traces._rnn_bptt_records import (
 )
 from llm_trace.traces.rnn_bptt import RNNBPTTFixture, compute
 
-from .proverb_data import close, needs_reference, of, records
-from .rnn_data import column, oracle
+from ..known import close, oracle
+from .proverb_data import column, of, records
 
 ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu")
 WEIGHTS = ("input_weight", "recurrent_weight", "head_weight")
@@ -57,7 +57,6 @@ def by_step(found: list[Backward]) -> list[Backward]:
     return sorted(found, key=lambda record: record.step)
 
 
-@needs_reference
 @pytest.mark.parametrize(
     ("targets", "case"),
     [*(("last", case) for case in FINAL), *(("last-two", case) for case in TWO)],

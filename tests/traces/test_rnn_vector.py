@@ -24,8 +24,8 @@ from llm_trace.traces._rnn_vector_records import (
 )
 from llm_trace.traces.rnn_vector import RNNVectorFixture, compute
 
-from .proverb_data import close, needs_reference, of, records
-from .rnn_data import column, oracle
+from ..known import close, oracle
+from .proverb_data import column, of, records
 
 ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu")
 WEIGHTS = {
@@ -61,7 +61,6 @@ def ascending(found: list[Backward], name: str, hidden: int) -> Array:
     return np.array([np.zeros(hidden) if value is None else value for value in values])
 
 
-@needs_reference
 @pytest.mark.parametrize(("loss", "case"), CASES)
 def test_every_number_is_the_oracles(loss: str, case: str) -> None:
     known = oracle("vector_rnn", loss, case)
@@ -98,7 +97,6 @@ def test_every_number_is_the_oracles(loss: str, case: str) -> None:
     assert not wrong
 
 
-@needs_reference
 def test_a_batch_of_two_is_the_oracles() -> None:
     known = oracle("vector_rnn", "every_position_mean_batch2", "hand")
     inputs, expected = known["inputs"], known["results"]
@@ -114,7 +112,6 @@ def test_a_batch_of_two_is_the_oracles() -> None:
         assert close(gradients[long], expected[f"grad_{short}"])
 
 
-@needs_reference
 @pytest.mark.parametrize("case", oracle("jacobians"))
 def test_the_jacobians_are_the_oracles(case: str) -> None:
     known = oracle("jacobians", case)

@@ -21,7 +21,8 @@ from llm_trace.traces.sinusoidal_positions import (
     Unpaired,
 )
 
-from .proverb_data import close, data, needs_reference, of, records, table
+from ..known import close, forward, table
+from .proverb_data import of, records
 
 COMMAND = "sinusoidal-positions"
 
@@ -34,10 +35,9 @@ def embeddings(tokens: int, width: int) -> dict[str, Any]:
     return {"embeddings": np.zeros((tokens, width)), "tokens": None}
 
 
-@needs_reference
 def test_positions_and_inputs_are_the_chapters() -> None:
     found = records(COMMAND)
-    expected = data("full-precision.json")
+    expected = forward()
     places = of(Position, found)
     assert close(rows(places, "encoding"), expected["P"])
     assert close(rows(places, "input"), expected["H0"])

@@ -1,4 +1,4 @@
-"""Heads over a padded batch: the oracle, weights of losses, padding that must not matter."""
+"""Heads over a padded batch: the known, weights of losses, padding that must not matter."""
 
 from typing import Any
 
@@ -23,7 +23,8 @@ from llm_trace.traces._task_head_records import (
 )
 from llm_trace.traces.task_heads import TaskHeadsFixture, compute, row_targets
 
-from .proverb_data import close, data, needs_reference, of, records
+from ..known import close, forward, oracle
+from .proverb_data import of, records
 
 ONE_SEQUENCE: dict[str, Any] = {
     "ids": (0, 1, 2, 0, 3, 4, 5),
@@ -40,13 +41,12 @@ def losses(**fields: Any) -> dict[str, float]:
     return {record.reduction: record.loss for record in of(Loss, records("task-heads", **fields))}
 
 
-@needs_reference
 @pytest.mark.parametrize(
     ("case", "unscored"), [("all_seven_targets", ()), ("no_target_for_last", (6,))]
 )
 def test_the_token_head_is_the_oracles(case: str, unscored: tuple[int, ...]) -> None:
-    oracle = data("torch-oracle.json")["task_head"][case]
-    inputs, expected = oracle["inputs"], oracle["results"]
+    known = oracle("task_head", case)
+    inputs, expected = known["inputs"], known["results"]
     found = records("task-heads", **ONE_SEQUENCE | {"unscored": unscored})
     fixture = TaskHeadsFixture()
     assert np.array_equal(fixture.head_weight, inputs["W_o"])
@@ -71,9 +71,8 @@ def test_the_token_head_is_the_oracles(case: str, unscored: tuple[int, ...]) -> 
     assert close(masked_mean(hidden, mask).value, expected["masked_mean_pool"])
 
 
-@needs_reference
 def test_a_batch_of_one_is_the_encoder_block() -> None:
-    expected = data("full-precision.json")["encoder"]["LN_final"]["H_enc"]
+    expected = forward("encoder", "LN_final", "H_enc")
     found = of(Row, records("task-heads"))
     assert close([record.hidden for record in found[:7]], expected)
 

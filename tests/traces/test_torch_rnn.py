@@ -19,17 +19,16 @@ from llm_trace.traces.torch_rnn import (
     State,
 )
 
-from .proverb_data import needs_reference, of, records
-from .rnn_data import column, reference
+from ..known import torch_example
+from .proverb_data import column, of, records
 
-KNOWN = reference("torch-example.json")
+KNOWN = torch_example()
 
 
 def hexadecimal(values: list[float]) -> list[str]:
     return [struct.pack(">f", value).hex() for value in values]
 
 
-@needs_reference
 def test_the_weights_are_pytorchs_bits() -> None:
     found = records("torch-rnn")
     drawn = of(Draw, found)
@@ -43,7 +42,6 @@ def test_the_weights_are_pytorchs_bits() -> None:
     assert bounds == [KNOWN["bound_rnn"], KNOWN["bound_rnn"], KNOWN["bound_linear"]]
 
 
-@needs_reference
 def test_the_pass_forward_and_back_is_pytorchs_bits() -> None:
     found, torch = records("torch-rnn"), KNOWN["torch"]
     states = of(State, found)
@@ -58,7 +56,6 @@ def test_the_pass_forward_and_back_is_pytorchs_bits() -> None:
         assert column(rows, "gradient").tolist() == torch["grads"][key]
 
 
-@needs_reference
 def test_the_pass_in_float64_is_the_references() -> None:
     found, known = records("torch-rnn"), KNOWN["float64_forward_of_float32_weights"]
     (prediction,), (loss,) = of(Prediction, found), of(Loss, found)

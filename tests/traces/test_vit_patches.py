@@ -23,14 +23,14 @@ from llm_trace.traces.vit_patches import (
     compute,
 )
 
-from .proverb_data import data, needs_reference, of, records
+from ..known import stated
+from .proverb_data import of, records
 
 COMMAND = "vit-patches"
 
 
-@needs_reference
 def test_sizes_are_the_chapters() -> None:
-    expected = data("parameters.json")["vit_example"]
+    expected = stated("vit_example")
     (sizes,) = of(FixtureRecord, records(COMMAND))
     assert sizes.image_shape == tuple(expected[f"{axis}_img"] for axis in "HWC")
     assert sizes.side == expected["p"]

@@ -1,9 +1,6 @@
 """Moves along an axis, gates, softmax under a mask and layer normalisation: what each promises."""
 
-import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +25,9 @@ from llm_trace.core.autodiff import (
     transpose,
 )
 
-Array = NDArray[np.float64]
+from ...known import assert_oracle, forward, oracle, stated
 
-ORACLE = Path(__file__).parents[3].parent / "shared" / "reference" / "week06"
-needs_oracle = pytest.mark.skipif(not ORACLE.is_dir(), reason=f"no reference data in {ORACLE}")
+Array = NDArray[np.float64]
 
 
 def drawn(*shapes: tuple[int, ...], seed: int = 1) -> list[Array]:
@@ -296,26 +292,12 @@ def test_a_uniform_upstream_dies_in_layer_norm() -> None:
 # Autograd's results -------------------------------------------------------------------------------
 
 
-def reference(name: str) -> Any:
-    return json.loads((ORACLE / name).read_text(encoding="utf-8"))
-
-
-def assert_oracle(ours: Array, expected: Any) -> None:
-    assert ours.shape == np.shape(expected)
-    np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-14)
-
-
-@needs_oracle
 @pytest.mark.parametrize("upstream", ["ones", "nonuniform"])
 @pytest.mark.parametrize("case", ["identity", "affine"])
 def test_layer_norm_agrees_with_autograd(case: str, upstream: str) -> None:
-    inputs, results = (
-        reference("torch-oracle.json")["layernorm"][case][upstream][part]
-        for part in ("inputs", "results")
-    )
+    inputs, results = (oracle("layernorm", case, upstream, part) for part in ("inputs", "results"))
     x, gamma, beta = (
-        parameter(values)
-        for values in (reference("full-precision.json")["H0"], inputs["gamma"], inputs["beta"])
+        parameter(values) for values in (forward("H0"), inputs["gamma"], inputs["beta"])
     )
     y = add(mul(layer_norm(x, epsilon=inputs["eps"]), gamma), beta)
     assert_oracle(y.value, results["y"])
@@ -324,13 +306,12 @@ def test_layer_norm_agrees_with_autograd(case: str, upstream: str) -> None:
         assert_oracle(ours, results[f"grad_{name}"])
 
 
-@needs_oracle
 @pytest.mark.parametrize("upstream", ["ones", "nonuniform"])
 @pytest.mark.parametrize(("case", "causal"), [("unrestricted", False), ("causal", True)])
 def test_attention_by_softmax_agrees_with_autograd(case: str, causal: bool, upstream: str) -> None:
-    oracle = reference("torch-oracle.json")["attention"][f"single_head_{case}"][upstream]
-    results, head = oracle["results"], reference("parameters.json")["head1"]
-    x = parameter(reference("full-precision.json")["H0"])
+    known = oracle("attention", f"single_head_{case}", upstream)
+    results, head = known["results"], stated("head1")
+    x = parameter(forward("H0"))
     weights = {name: parameter(head[name]) for name in ("W_Q", "W_K", "W_V")}
     q, k, v = (
         matmul(x, transpose(weight, first_axis=0, second_axis=1)) for weight in weights.values()
@@ -344,7 +325,7 @@ def test_attention_by_softmax_agrees_with_autograd(case: str, causal: bool, upst
     output = matmul(attention, v)
     assert_oracle(attention.value, results["A"])
     assert_oracle(output.value, results["O"])
-    trace = trace_backward(output, oracle["inputs"]["upstream"])
+    trace = trace_backward(output, known["inputs"]["upstream"])
     nodes = {"A": attention, "S": scores, "Q": q, "K": k, "V": v, "H0": x, **weights}
     for name, node in nodes.items():
         assert_oracle(trace.adjoint(node), results[f"grad_{name}"])
