@@ -16,6 +16,7 @@ from . import commands
 from .errors import LlmTraceError
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
+from .report.declaration import DeclarationError
 from .report.stdout import OutputError, printable, tell
 from .traces import Entry, entries, find
 
@@ -32,8 +33,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """A tool, or the command of a trace."""
-        entry = find(name)
-        return TraceCommand(entry) if entry else commands.load(name)
+        tool = commands.load(name)
+        entry = None if tool else find(name)
+        return TraceCommand(entry) if entry else tool
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -51,7 +53,9 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Traces and tools, a section each."""
         with formatter.section("Traces"):
-            formatter.write_dl([(entry.command, entry.summary) for entry in entries().values()])
+            formatter.write_dl(
+                [(entry.command, entry.declared.shows) for entry in entries().values()]
+            )
         with formatter.section("Tools"):
             formatter.write_dl([(name, commands.summary(name)) for name in commands.names()])
 
@@ -100,23 +104,20 @@ def trace_options() -> list[click.Parameter]:
 
 def choice_options(entry: Entry) -> list[click.Parameter]:
     """An option for each choice that the trace's fixture leaves."""
-    if not entry.has_choices():
-        return []
-    specs = entry.load().fixture.specs
+    specs = entry.load().fixture.specs if entry.declared.choices else {}
     return [
         click.Option(
             [f"--{name.replace('_', '-')}", name],
-            type=click.Choice(spec.choices),
-            help=f"{spec.meaning}.  [default: {spec.default}]",
+            type=click.Choice(specs[name].choices),
+            help=f"{specs[name].meaning}.  [default: {specs[name].default}]",
         )
-        for name, spec in specs.items()
-        if spec.choices
+        for name in entry.declared.choices
     ]
 
 
 def training_options(entry: Entry) -> list[click.Parameter]:
     """Options for what takes minutes."""
-    if not entry.trains():
+    if not entry.trains:
         return []
     from .training import training_options
 
@@ -124,19 +125,19 @@ def training_options(entry: Entry) -> list[click.Parameter]:
 
 
 class TraceCommand(click.Command):
-    """The command of one trace; its help is the trace module's docstring."""
+    """The command of one trace; its help is its title and the module's docstring."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(
             entry.command,
             params=[
-                *(original_options() if "rust" in entry.forms() else ()),
+                *(original_options() if entry.declared.has_original else ()),
                 *trace_options(),
                 *choice_options(entry),
                 *training_options(entry),
             ],
             callback=lambda **options: run_trace(entry, **options),
-            short_help=entry.summary,
+            short_help=entry.declared.shows,
             context_settings={"help_option_names": ["-h", "--help"]},
         )
         self.entry = entry
@@ -190,7 +191,7 @@ def run_trace(
         raise click.UsageError(f"expected one kind of output, found {' and '.join(chosen)}")
 
     training = None
-    if entry.trains():
+    if entry.trains:
         from .training import Training
 
         training = Training.taken_from(others)
@@ -201,7 +202,7 @@ def run_trace(
         emit(trace_text(entry, chosen, fixture, given, training), output)
         if training:
             training.done()
-    except OutputError:
+    except (OutputError, DeclarationError):
         raise
     except LlmTraceError as error:
         raise click.ClickException(f"{printable(fixture or 'fixture')}: {error}") from error

@@ -23,7 +23,7 @@ from .core.numerics.hyperbolic import tanh
 from .core.numerics.logarithm import log, log1p
 from .core.numerics.power import power
 from .core.numerics.trigonometric import cos, sin
-from .traces import Entry, entries
+from .traces import Entry, builtin
 
 FUNCTIONS = (exp, expm1, log, log1p, tanh, sin, cos, power, erf, sigmoid)
 SUMS = "golden.sha256"  # in the format of sha256sum
@@ -78,7 +78,7 @@ def produced_digests() -> dict[str, str]:
 def everything() -> dict[str, Callable[[], Iterator[bytes]]]:
     """What is run, by name: `swiglu.trace`, `numerics.exp`, …; each yields its bytes."""
     runs: dict[str, Callable[[], Iterator[bytes]]] = {}
-    for entry in entries().values():
+    for entry in builtin().values():
         for form in entry.forms():
             runs[f"{entry.golden}.{form}"] = partial(trace_bytes, entry, form)
     for function in FUNCTIONS:
@@ -94,7 +94,7 @@ def trace_bytes(entry: Entry, form: str) -> Iterator[bytes]:
 
 def recorded() -> set[str]:
     """Golden files that take too long to be run again: of trainings on their default numbers."""
-    return {f"{command}.trace" for command, entry in entries().items() if entry.trains()}
+    return {f"{command}.trace" for command, entry in builtin().items() if entry.trains}
 
 
 def function_bytes(function: Callable[..., Array]) -> Iterator[bytes]:

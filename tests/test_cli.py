@@ -94,7 +94,7 @@ def test_help_groups_traces_and_tools() -> None:
     traces, tools = text.split("Traces:\n")[1].split("\nTools:\n")
     for entry in entries().values():
         assert f"  {entry.command} " in traces
-        assert entry.summary in traces
+        assert entry.declared.shows in traces
     assert "explain" in tools
     assert "list" in tools
     assert run().stdout.decode() == text
@@ -304,7 +304,7 @@ def test_selfcheck_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     wrong.__name__ = "tanh"
     monkeypatch.setattr(selfcheck, "FUNCTIONS", (exp, wrong))
-    monkeypatch.setattr(selfcheck, "entries", dict)
+    monkeypatch.setattr(selfcheck, "builtin", dict)
     different = {finding.name for finding in selfcheck.findings() if not finding.same}
     assert "numerics.tanh" in different
     assert "numerics.exp" not in different

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from llm_trace.fixtures.showing import toml
 from llm_trace.selfcheck import accepted_digests, recorded
-from llm_trace.traces import Entry, entries
+from llm_trace.traces import Entry, builtin
 
 from .golden_files import (
     GOLDEN,
@@ -24,7 +24,7 @@ from .golden_files import (
 )
 from .known import originals
 
-ENTRIES = entries()
+ENTRIES = builtin()
 EXTENSIONS: dict[str, type[GoldenFile]] = {
     "trace": TraceFile,
     "jsonl": JsonLinesFile,
@@ -84,11 +84,11 @@ def test_a_second_run_prints_the_same_bytes(command: str, form: str) -> None:
 
 def test_golden_holds_nothing_else() -> None:
     expected = {f"{ENTRIES[command].golden}.{form}" for command, form in PRINTED}
-    expected |= {f"{entry.golden}.toml" for entry in ENTRIES.values() if entry.trains()}
+    expected |= {f"{entry.golden}.toml" for entry in ENTRIES.values() if entry.trains}
     assert {path.name for path in GOLDEN.iterdir()} == expected | recorded()
 
 
-@pytest.mark.parametrize("command", [name for name, entry in ENTRIES.items() if entry.trains()])
+@pytest.mark.parametrize("command", [name for name, entry in ENTRIES.items() if entry.trains])
 def test_the_fixture_beside_a_golden_file_is_the_accepted_one(
     command: str, snapshot: SnapshotAssertion
 ) -> None:

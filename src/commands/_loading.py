@@ -43,7 +43,7 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
     entry = find(source)
     if entry is None:
         return _from_file(source, fixture)
-    if entry.trains():
+    if entry.trains:
         expected = f"expected a trace that does not train, found {source}"
         raise click.UsageError(f"{expected}; write it to a file first")
     trace = entry.load()
@@ -78,10 +78,10 @@ def _fixture_of_file(file: str, fixture: str | None, entry: Entry, lines: list[L
     if fixture or beside:
         given = fixture or beside[0]
         numbers = _fixture(entry, given)
-        if not entry.trains():
+        if not entry.trains:
             _require_sizes(given, _printed(entry, numbers, given), lines, file)
         return numbers
-    if entry.trains():
+    if entry.trains:
         return None
     numbers = entry.load().fixture()
     with suppress(LlmTraceError):

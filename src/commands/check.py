@@ -238,7 +238,7 @@ class Check:
             expected = f"one of the forms that {entry.command} has, {', '.join(entry.forms())}"
             raise CheckError(golden.path, expected, golden.form)
         fixture = golden.fixture()
-        if entry.trains() and fixture is None and not file.by_name:
+        if entry.trains and fixture is None and not file.by_name:
             self.left_out += 1
             message = "left out, as this training takes long; its name asks for it"
             tell(f"{printable(golden.path)}: {message}")
@@ -260,7 +260,7 @@ class Check:
         name += f" --fixture {fixture}" if fixture else ""
         try:
             numbers = numbers_of(entry, fixture)
-            trace = self._trace(entry, fixture, numbers) if entry.trains() else None
+            trace = self._trace(entry, fixture, numbers) if entry.trains else None
             return Source.printed(name, entry.pieces(golden.form, numbers, trace))
         except LlmTraceError as error:
             raise LlmTraceError(f"{printable(fixture or golden.path)}: {error}") from error

@@ -11,5 +11,8 @@ def command() -> None:
     """Print one line a trace."""
     listed = entries().values()
     name = max(len(entry.command) for entry in listed)
-    source = max(len(entry.source) for entry in listed)
-    emit(f"{entry.command:{name}}  {entry.source:{source}}  {entry.summary}\n" for entry in listed)
+    source = max(len(entry.declared.source) for entry in listed)
+    emit(
+        f"{entry.command:{name}}  {entry.declared.source:{source}}  {entry.declared.shows}\n"
+        for entry in listed
+    )

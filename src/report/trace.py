@@ -2,14 +2,22 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
+from .declaration import Declaration
 from .records import Record
 from .style import CANONICAL, Style
 
 F = TypeVar("F")
 Line = str | Iterable[str]
 """One line of a learner report: its text, whole or in pieces."""
+
+
+class Original(NamedTuple):
+    """What the original demo of a trace's numbers prints."""
+
+    report: Callable[[Any], Iterator[Line]]  # the learner report's lines on a fixture
+    style: Style = CANONICAL  # of its trace
 
 
 class Trace(Generic[F]):
@@ -21,34 +29,38 @@ class Trace(Generic[F]):
 
     def __init__(
         self,
-        name: str,
+        declared: Declaration,
         fixture: type[F],
-        rust: Style,
-        declared: Callable[..., Iterator[Record]],
+        generator: Callable[..., Iterator[Record]],
+        *,
         training: Callable[..., Any] | None = None,
+        original: Original | None = None,
         loss: str | None = None,
     ) -> None:
-        self.name = name
-        self.loss = loss
+        self.declared = declared
         self.fixture = fixture
-        self.rust = rust
         self.training = training
-        self._declared = declared
+        self.original = original
+        self.loss = loss
+        self._generator = generator
+
+    @property
+    def name(self) -> str:
+        """What stands in its first line."""
+        return self.declared.name
 
     def records(self, fixture: F) -> Iterator[Record]:
         """Everything, computed from the fixture alone."""
-        return self._declared(fixture, *([self.training(fixture)] if self.training else []))
+        return self._generator(fixture, *([self.training(fixture)] if self.training else []))
 
     def trained(self, results: Any) -> "Trace[F]":
         """The same trace with its training done."""
-        return Trace(
-            self.name, self.fixture, self.rust, lambda fixture: self._declared(fixture, results)
-        )
+        return Trace(self.declared, self.fixture, lambda fixture: self._generator(fixture, results))
 
     @property
     def schema(self) -> tuple[type[Record], ...]:
         """The record classes of the generator's return annotation, in order."""
-        (yielded,) = get_args(self._declared.__annotations__["return"])
+        (yielded,) = get_args(self._generator.__annotations__["return"])
         return get_args(yielded) or (yielded,)
 
     def text(self, fixture: F, style: Style = CANONICAL) -> Iterator[str]:
@@ -71,31 +83,51 @@ class Trace(Generic[F]):
             yield "\n"
         yield f'{{"record":"TRACE","name":"{self.name}","event":"end"}}\n'
 
+    def rust(self, fixture: F) -> Iterator[str]:
+        """The trace in the original demo's style, in pieces."""
+        return self.text(fixture, self._original.style)
 
-def report_text(lines: Iterator[Line]) -> Iterator[str]:
-    """A learner report in pieces. Nothing comes out before everything is computed."""
-    for line in _started(lines):
-        yield from (line,) if isinstance(line, str) else line
-        yield "\n"
+    def report(self, fixture: F) -> Iterator[str]:
+        """The learner report in pieces. Nothing comes out before everything is computed."""
+        for line in _started(self._original.report(fixture)):
+            yield from (line,) if isinstance(line, str) else line
+            yield "\n"
+
+    @property
+    def _original(self) -> Original:
+        if self.original is None:
+            raise TypeError(f"{self.name} has no original")
+        return self.original
 
 
 def trace(
     name: str,
     *,
     version: int,
+    source: str,
+    shows: str,
     fixture: type[F],
-    rust: Style = CANONICAL,
+    choices: tuple[str, ...] = (),
     training: Callable[..., Any] | None = None,
+    original: Original | None = None,
     loss: str | None = None,
 ) -> Callable[[Callable[..., Iterator[Any]]], Trace[F]]:
     """Turn a generator of records into the module's trace.
 
     The generator computes everything before its first yield, so that a refused computation prints
     nothing. `version` rises when a record or a field is added, removed, renamed or reordered,
-    never for a value. `rust` is the style of the original demo's trace. `loss` is an
-    expression (see `records.field`) for the scalar whose gradients the trace prints.
+    never for a value. `source` says where the numbers come from, `shows` what is seen of them, and
+    `choices` names the fixture's fields for which the command has options. All these are written
+    out, as lists and help read them from the text of the module. `original` is what an original
+    demo prints of the same numbers, `loss` an expression (see `records.field`) for the scalar whose
+    gradients the trace prints.
     """
-    return lambda records: Trace(f"{name}-v{version}", fixture, rust, records, training, loss)
+    declared = Declaration(
+        name, version, source, shows, choices, training is not None, original is not None
+    )
+    return lambda generator: Trace(
+        declared, fixture, generator, training=training, original=original, loss=loss
+    )
 
 
 T = TypeVar("T")

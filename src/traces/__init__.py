@@ -1,46 +1,53 @@
-"""One module a trace.
+"""One module a trace, in folders by theme.
 
-A module here is found by being here: its file name is the command, the first line of its docstring
-says where the numbers come from and what the trace shows, and the trace is the one `Trace` in it.
-Names and first lines are read from the files, so that listing traces imports nothing.
+A module here is found by being here: its file name is the command, its docstring the help, and its
+`@trace(…)` says the rest. A trace of several modules is a folder of that name, with the trace in
+its `__init__`. Names that begin with `_` are what traces share. Declarations are read from the
+files, so that listing traces imports nothing.
 """
 
-import os.path
-import re
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..report.declaration import Declaration, DeclarationError, read_declaration, read_docstring
+
 if TYPE_CHECKING:
-    from ..report.trace import Line, Trace
+    from ..report.trace import Trace
 
 _FOLDER = os.path.dirname(__file__)
 
 
 class Entry(NamedTuple):
-    """One trace as the list shows it."""
+    """One trace as lists and commands know it before it is imported."""
 
     command: str
-    source: str  # "Chapter 20"
-    summary: str
+    path: str
+    module: str
+    line: int  # of the declaration
+    declared: Declaration
 
     @property
     def title(self) -> str:
         """What the trace shows, and where its numbers come from."""
-        return f"{self.summary[:1].upper()}{self.summary[1:]} ({self.source.lower()})."
+        shows = self.declared.shows
+        return f"{shows[:1].upper()}{shows[1:]} ({self.declared.source.lower()})."
+
+    @property
+    def trains(self) -> bool:
+        """Whether the trace has a training, for which the command has options."""
+        return self.declared.trains
 
     def description(self) -> str:
-        """The module's docstring below its first line, read from the file as -OO drops it."""
-        import ast
-
-        docstring = ast.get_docstring(ast.parse(_source(self.command))) or ""
-        return docstring.partition("\n")[2].strip()
+        """The module's docstring."""
+        return read_docstring(self.path)
 
     def forms(self) -> tuple[str, ...]:
         """The forms that it prints in; those of an original demo only where there is one."""
-        has_original = os.path.exists(os.path.join(_FOLDER, "learner", _file(self.command)))
-        return ("trace", "jsonl", "rust", "report") if has_original else ("trace", "jsonl")
+        original = ("rust", "report") if self.declared.has_original else ()
+        return ("trace", "jsonl", *original)
 
     def checked(self) -> Any:
         """The fixture of golden files and checks: the default one, or a small one if it trains."""
@@ -50,9 +57,9 @@ class Entry(NamedTuple):
     @property
     def golden(self) -> str:
         """What its golden files are called."""
-        return f"{self.command}-small" if self.trains() else self.command
+        return f"{self.command}-small" if self.trains else self.command
 
-    def pieces(self, form: str, fixture: Any, trace: "Trace[Any] | None" = None) -> "Iterator[str]":
+    def pieces(self, form: str, fixture: Any, trace: "Trace[Any] | None" = None) -> Iterator[str]:
         """What the trace prints in one of its forms on these numbers. Raises LlmTraceError."""
         trace = trace or self.load()
         match form:
@@ -61,48 +68,48 @@ class Entry(NamedTuple):
             case "jsonl":
                 return trace.json_lines(fixture)
             case "rust":
-                return trace.text(fixture, trace.rust)
+                return trace.rust(fixture)
             case _:
-                from ..report.trace import report_text
-
-                return report_text(self._report()(fixture))
-
-    def has_choices(self) -> bool:
-        """Whether the trace's fixture declares choices, for which the command has options."""
-        return " choice(" in _source(self.command)
-
-    def trains(self) -> bool:
-        """Whether the trace has a training, for which the command has options."""
-        return " training=" in _source(self.command)
+                return trace.report(fixture)
 
     def load(self) -> "Trace[Any]":
-        """The trace itself. Imports what it computes with."""
+        """The trace itself. Imports what it computes with. Raises DeclarationError."""
         from ..report.trace import Trace
 
-        module = import_module(f".{_module(self.command)}", __name__)
-        (found,) = (value for value in vars(module).values() if isinstance(value, Trace))
-        return found
-
-    def _report(self) -> "Callable[[Any], Iterator[Line]]":
-        module = import_module(f".learner.{_module(self.command)}", __name__)
-        report: Callable[[Any], Iterator[Line]] = module.learner_report
-        return report
+        try:
+            module = import_module(self.module)
+        except (ImportError, SyntaxError) as error:
+            expected = "a module that can be imported"
+            raise DeclarationError(self.path, self.line, expected, str(error)) from error
+        traces = [value for value in vars(module).values() if isinstance(value, Trace)]
+        found = [trace for trace in traces if trace.declared == self.declared]
+        if not found:
+            expected = f"a trace that is declared as {tuple(self.declared)}"
+            others = " and ".join(str(tuple(trace.declared)) for trace in traces) or "none"
+            raise DeclarationError(self.path, self.line, expected, others)
+        choices = {name for name, kind in found[0].fixture.specs.items() if kind.choices}
+        if choices != {*self.declared.choices}:
+            expected = f"choices of {', '.join(sorted(choices)) or 'nothing'} as the fixture has"
+            told = ", ".join(self.declared.choices) or "none"
+            raise DeclarationError(self.path, self.line, expected, told)
+        return found[0]
 
 
 def entries() -> dict[str, Entry]:
-    """Every trace by command, in alphabetical order."""
-    names = sorted(os.listdir(_FOLDER))
-    commands = [name[:-3].replace("_", "-") for name in names if name.endswith(".py")]
-    return {command: entry for command in commands if (entry := find(command))}
+    """Every trace by command, in alphabetical order. Raises DeclarationError."""
+    return dict(sorted({**builtin(), **_of_other_packages()}.items()))
+
+
+def builtin() -> dict[str, Entry]:
+    """The traces that come with the program."""
+    return {command: _entry(command, *place) for command, place in sorted(_places().items())}
 
 
 def find(command: str) -> Entry | None:
-    """The trace of that name, if there is one."""
-    if command.startswith("-") or _file(command) not in os.listdir(_FOLDER):
-        return None
-    with open(_path(command), encoding="utf-8") as file:
-        source, _, summary = file.readline().strip().strip('"').partition(": ")
-    return Entry(command, source, summary)
+    """The trace of that command, if there is one. Raises DeclarationError."""
+    if place := _places().get(command):
+        return _entry(command, *place)
+    return _of_other_packages().get(command)
 
 
 def named(name: str) -> Entry | None:
@@ -110,26 +117,48 @@ def named(name: str) -> Entry | None:
     stem, _, version = name.rpartition("-v")
     if not version.isdigit():
         return None
-    declared = re.compile(rf'@trace\(\s*"{re.escape(stem)}",')
-    return next(
-        (entry for command, entry in entries().items() if declared.search(_source(command))), None
-    )
-
-
-def _module(command: str) -> str:
-    return command.replace("-", "_")
+    for known in (builtin, _of_other_packages):
+        for entry in known().values():
+            if entry.declared.stem == stem:
+                return entry
+    return None
 
 
 @cache
-def _source(command: str) -> str:
-    """The module's text, of which a start asks several questions."""
-    with open(_path(command), encoding="utf-8") as file:
-        return file.read()
+def _entry(command: str, path: str, module: str) -> Entry:
+    declared, line = read_declaration(path)
+    return Entry(command, path, module, line, declared)
 
 
-def _path(command: str) -> str:
-    return os.path.join(_FOLDER, _file(command))
+@cache
+def _places() -> dict[str, tuple[str, str]]:
+    """The file and the module of every trace here, by command."""
+    return {name.replace("_", "-"): place for name, place in _found(_FOLDER, __name__, themes=True)}
 
 
-def _file(command: str) -> str:
-    return f"{_module(command)}.py"
+def _found(folder: str, package: str, *, themes: bool) -> Iterator[tuple[str, tuple[str, str]]]:
+    with os.scandir(folder) as found:
+        for item in found:
+            if item.name.startswith(("_", ".")) or item.name == "learner":
+                continue
+            if item.name.endswith(".py"):
+                name = item.name.removesuffix(".py")
+                yield name, (item.path, f"{package}.{name}")
+            elif item.is_dir() and themes:
+                yield from _found(item.path, f"{package}.{item.name}", themes=False)
+            elif item.is_dir():
+                inner = os.path.join(item.path, "__init__.py")
+                yield item.name, (inner, f"{package}.{item.name}")
+
+
+@cache
+def _of_other_packages() -> dict[str, Entry]:
+    from ._installed import installed
+
+    found = {}
+    for command, path, module in installed():
+        if command in _places():
+            expected = "a command of its own"
+            raise DeclarationError(path, 1, expected, f"{command}, which llm-trace has already")
+        found[command] = _entry(command, path, module)
+    return found

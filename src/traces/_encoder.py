@@ -14,7 +14,7 @@ from ..core.nn.layer_norm import LayerNorm
 from ..core.nn.parameters import NamedParameter, named_parameter
 from ..core.nn.positions import sinusoidal_positions
 from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import Fixture, real, reals, word, words
+from ..fixtures.fixture import Fixture, choice, real, reals, word, words
 from . import _proverb
 
 MAX_BLOCKS = 64
@@ -57,10 +57,6 @@ class EncoderFixture(Fixture):
     final_norm_shift: Array = reals(_proverb.NORM_SHIFT, "model", "beta of the stack's LayerNorm")
     epsilon: float = real(_proverb.NORM_EPSILON, "What each LayerNorm adds to a variance; positive")
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.specs = {**EncoderFixture.specs, **cls.specs}
-
     def token_word(self, token: int) -> str | None:
         """The word of a token id, where the vocabulary is known."""
         return None if self.vocabulary is None else self.vocabulary[token]
@@ -73,6 +69,12 @@ class EncoderFixture(Fixture):
     def model_width(self) -> int:
         """Features of a position."""
         return self.extents["model"][0]
+
+
+class NormedEncoderFixture(EncoderFixture):
+    """The same where LayerNorm may stand on either side of a branch."""
+
+    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
 
 class Encoder(NamedTuple):

@@ -1,6 +1,4 @@
-"""Week 6: what attention costs as sequences grow
-
-Full attention, the same attention in blocks, and a simple recurrent network really run on random
+"""Full attention, the same attention in blocks, and a simple recurrent network really run on random
 numbers at lengths that double, and what they did is counted from the arrays that came about: each
 matrix product (n, k) times (k, m) is n k m multiplications, each elementwise product one an
 element. Beside each count stands the formula's value. Softmax, activations, additions and
@@ -103,7 +101,13 @@ class Count(NamedTuple):
     expected: int
 
 
-@trace("attention-cost", version=1, fixture=AttentionCostFixture)
+@trace(
+    "attention-cost",
+    version=1,
+    source="Week 6",
+    shows="what attention costs as sequences grow",
+    fixture=AttentionCostFixture,
+)
 def attention_cost_trace(
     fixture: AttentionCostFixture,
 ) -> Iterator[FixtureRecord | Multiplications | Stored | Chain | Exact]:

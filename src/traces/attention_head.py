@@ -1,9 +1,7 @@
-"""Week 6: one attention head, step by step
-
-Every position is projected into a query, a key and a value. A query's dot products with all keys,
-divided by the square root of their width, become weights in a softmax over the sources, and the
-weighted value vectors add up to the position's output. A mask hides sources before the softmax, so
-that the weights of the others still sum to one; setting weights to zero afterwards does not do
+"""Every position is projected into a query, a key and a value. A query's dot products with all
+keys, divided by the square root of their width, become weights in a softmax over the sources, and
+the weighted value vectors add up to the position's output. A mask hides sources before the softmax,
+so that the weights of the others still sum to one; setting weights to zero afterwards does not do
 that. On the way back the weights' adjoints pass the softmax, then reach queries and keys.
 
 The input is the proverb's seven words with their positions; the upstream gradient differs from row
@@ -106,7 +104,10 @@ def mask_of(fixture: AttentionHeadFixture) -> Mask | None:
 @trace(
     "attention-head",
     version=1,
+    source="Week 6",
+    shows="one attention head, step by step",
     fixture=AttentionHeadFixture,
+    choices=("mask",),
     loss="dot(reshape(fixture.upstream, -1, value_width), Softmax.output)",
 )
 def attention_head_trace(

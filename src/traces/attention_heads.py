@@ -1,6 +1,4 @@
-"""Week 6: several heads, joined and projected
-
-Every head reads the whole input with its own weights and mixes the sources in its own way. The
+"""Every head reads the whole input with its own weights and mixes the sources in its own way. The
 outputs stand side by side in each row, head after head, and one projection mixes their features
 back to the width of the model. Rows are never joined: position stays position.
 
@@ -113,6 +111,8 @@ def build(fixture: AttentionHeadsFixture) -> MultiHeadAttention:
 @trace(
     "attention-heads",
     version=1,
+    source="Week 6",
+    shows="several heads, joined and projected",
     fixture=AttentionHeadsFixture,
     loss="dot(reshape(fixture.upstream, -1, output_width), Branch.output)",
 )

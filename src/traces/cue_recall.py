@@ -1,8 +1,6 @@
-"""Week 6: training to recall a cue after a delay
-
-An episode shows one of four moves as a cue, then random moves, then RECALL, and the cue again. An
-RNN, a GRU and a Transformer of almost equal size learn to predict every next token; what counts is
-the prediction after RECALL, for which the cue has to be remembered. Random moves cannot be
+"""An episode shows one of four moves as a cue, then random moves, then RECALL, and the cue again.
+An RNN, a GRU and a Transformer of almost equal size learn to predict every next token; what counts
+is the prediction after RECALL, for which the cue has to be remembered. Random moves cannot be
 predicted, so a mean over all tokens hides it. Each run keeps the epoch that is best on validation
 episodes and is scored once on test episodes.
 
@@ -194,7 +192,15 @@ def training(fixture: CueRecallFixture, **settings: Any) -> list[Result]:
     return train(fixture.plan, fixture.runs, **settings)
 
 
-@trace("cue-recall", version=1, fixture=CueRecallFixture, training=training)
+@trace(
+    "cue-recall",
+    version=1,
+    source="Week 6",
+    shows="training to recall a cue after a delay",
+    fixture=CueRecallFixture,
+    choices=("model", "history"),
+    training=training,
+)
 def cue_recall_trace(
     fixture: CueRecallFixture, results: list[Result]
 ) -> Iterator[

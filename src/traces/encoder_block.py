@@ -1,6 +1,4 @@
-"""Week 6: one encoder block, and back
-
-Token embeddings plus positions pass a block and the LayerNorm at the end of its stack. Attention
+"""Token embeddings plus positions pass a block and the LayerNorm at the end of its stack. Attention
 mixes positions; both LayerNorms and the MLP work inside one row. Each branch adds its result to
 what its bypass carries: with --norm pre the bypass carries the rows that have not been normalised,
 with --norm post each sum is normalised and goes on. The original post-norm stack has no LayerNorm
@@ -26,7 +24,7 @@ from ..report.records import Record, field
 from ..report.trace import trace
 from ..report.values import Flag, Int, Reals, ShortestReal, Word
 from . import _proverb
-from ._encoder import Encoder, EncoderFixture, build
+from ._encoder import Encoder, NormedEncoderFixture, build
 from ._encoder_backward import (
     AttentionBackward,
     AttentionHeadBackward,
@@ -51,7 +49,7 @@ from ._encoder_gradients import ParameterGradient
 from ._parameter_gradients import parameter_rows
 
 
-class EncoderBlockFixture(EncoderFixture):
+class EncoderBlockFixture(NormedEncoderFixture):
     """A block, the tokens that it reads, and the adjoint that comes back to the last rows."""
 
     computed = ("tokens tokens", "tokens hidden", "tokens model", "tokens score", "tokens value")
@@ -60,7 +58,6 @@ class EncoderBlockFixture(EncoderFixture):
     upstream: Array = reals(
         _proverb.upstream(7, 5), "tokens model", "dL/d output, the seed of the way back"
     )
-    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
     final_norm: str = choice("yes", ("yes", "no"), "Whether the stack ends in a LayerNorm")
     mask: str = choice("none", ("none", "causal"), "Which sources attention may see")
 
@@ -135,7 +132,10 @@ class Input(Record):
 @trace(
     "encoder-block",
     version=1,
+    source="Week 6",
+    shows="one encoder block, and back",
     fixture=EncoderBlockFixture,
+    choices=("norm", "final_norm", "mask"),
     loss=(
         "dot(fixture.upstream, LayerNormRow(layer='final').output if final_norm else"
         " Residual(sum='second').output if norm == 'pre' else LayerNormRow(layer='second').output)"

@@ -1,6 +1,4 @@
-"""Week 6: known prefixes against generated ones
-
-With teacher forcing every row of a recorded sequence predicts the token that was recorded next,
+"""With teacher forcing every row of a recorded sequence predicts the token that was recorded next,
 all rows in one pass under a causal mask; each is compared with a pass over its own prefix alone.
 Generation knows no next token: it reads the last row, chooses a token, appends it and starts again.
 Greedy takes the first of the largest probabilities. Sampling draws u from [0, 1) and takes the
@@ -27,8 +25,8 @@ from ..report.trace import trace
 from ..report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
 from . import _proverb
 from ._encoder import (
-    EncoderFixture,
     LanguageModel,
+    NormedEncoderFixture,
     affine,
     build,
     head_bias,
@@ -39,7 +37,7 @@ from ._probes import same_bits
 MAX_STEPS = 512
 
 
-class GenerationFixture(EncoderFixture):
+class GenerationFixture(NormedEncoderFixture):
     """A stack with a head over the vocabulary, a prefix and what was recorded after it."""
 
     computed = (
@@ -65,7 +63,6 @@ class GenerationFixture(EncoderFixture):
     end_token: tuple[int, ...] = indices((4,), "end", "vocabulary", "The token that ends, one id")
     seed: int = integer(6, "Of SplitMix64, from which sampling draws", least=0)
     stop: str = choice("length", ("length", "end-token"), "What ends a generation")
-    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
     @property
     def record(self) -> tuple[int, ...]:
@@ -270,7 +267,14 @@ class Summary(Record):
     )
 
 
-@trace("generation", version=1, fixture=GenerationFixture)
+@trace(
+    "generation",
+    version=1,
+    source="Week 6",
+    shows="known prefixes against generated ones",
+    fixture=GenerationFixture,
+    choices=("norm", "stop"),
+)
 def generation_trace(
     fixture: GenerationFixture,
 ) -> Iterator[FixtureRecord | TeacherForced | Generation | Summary]:

@@ -1,10 +1,9 @@
-"""Week 6: clipping by the norm
-
-After the way back and before the update, the gradients of all parameters are taken as one vector.
-If it is longer than a threshold, every value is multiplied by threshold / norm: the direction
-stays, the length becomes the threshold. A gradient that is short enough is left alone, and so is
-the zero gradient, which is tried last: nothing is divided by zero. The default gradients are small
-integers whose squares add up to 36; one threshold is below the norm 6, one equal, one above.
+"""After the way back and before the update, the gradients of all parameters are taken as one
+vector. If it is longer than a threshold, every value is multiplied by threshold / norm: the
+direction stays, the length becomes the threshold. A gradient that is short enough is left alone,
+and so is the zero gradient, which is tried last: nothing is divided by zero. The default gradients
+are small integers whose squares add up to 36; one threshold is below the norm 6, one equal, one
+above.
 
 PyTorch's clip_grad_norm_ divides by norm + 1e-6 instead; its factor is shown beside the other.
 
@@ -165,7 +164,13 @@ class Outcome(Record):
     within: Flag = field("whether |update-norm| <= |update-bound|, up to 1e-12 for rounding")
 
 
-@trace("gradient-clipping", version=1, fixture=GradientClippingFixture)
+@trace(
+    "gradient-clipping",
+    version=1,
+    source="Week 6",
+    shows="clipping by the norm",
+    fixture=GradientClippingFixture,
+)
 def gradient_clipping_trace(
     fixture: GradientClippingFixture,
 ) -> Iterator[FixtureRecord | GradientRecord | Norm | ClippedRecord | Outcome]:

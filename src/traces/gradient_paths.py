@@ -1,9 +1,7 @@
-"""Week 6: long paths shrink or grow
-
-What a state far back still means to the last one is a product with one factor a transition. First
-the factor is fixed, so that only the length counts; then a tanh RNN with one coordinate runs over
-constant inputs, and the same recurrent weight lets the product grow where states stay at zero and
-vanish where they saturate. Both are sensitivities of states, without a head or a loss.
+"""What a state far back still means to the last one is a product with one factor a transition.
+First the factor is fixed, so that only the length counts; then a tanh RNN with one coordinate runs
+over constant inputs, and the same recurrent weight lets the product grow where states stay at zero
+and vanish where they saturate. Both are sensitivities of states, without a head or a loss.
 
 With several coordinates the factors are Jacobians, whose order matters; the product of their
 spectral norms bounds how long a gradient can get, and is compared with how long it is.
@@ -171,7 +169,13 @@ def vector_paths(fixture: GradientPathsFixture) -> VectorPaths:
     return VectorPaths(matrices, norms, bounds, sources[::-1], reverse.value)
 
 
-@trace("gradient-paths", version=1, fixture=GradientPathsFixture)
+@trace(
+    "gradient-paths",
+    version=1,
+    source="Week 6",
+    shows="long paths shrink or grow",
+    fixture=GradientPathsFixture,
+)
 def gradient_paths_trace(
     fixture: GradientPathsFixture,
 ) -> Iterator[

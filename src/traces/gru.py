@@ -1,9 +1,8 @@
-"""Week 6: what a GRU keeps and what it writes
-
-A reset gate r, an update gate u and a candidate n are computed from each input and the state before
-it; the new state is u h + (1 - u) n. The reset weighs the recurrent affine map, its bias included,
-as PyTorch has it; what resetting the old state before that map would give is shown beside. The last
-state feeds an affine head and a squared error, whose adjoint runs back through all steps.
+"""A reset gate r, an update gate u and a candidate n are computed from each input and the state
+before it; the new state is u h + (1 - u) n. The reset weighs the recurrent affine map, its bias
+included, as PyTorch has it; what resetting the old state before that map would give is shown
+beside. The last state feeds an affine head and a squared error, whose adjoint runs back through all
+steps.
 
 With gates and candidate held, a state depends on the one before by diag(u) alone. The full Jacobian
 also holds how gates and candidate themselves move; each of its rows is a backward pass of its own.
@@ -144,7 +143,15 @@ def step_jacobian(held: GRU, step: GRUStep) -> Jacobian:
     return Jacobian(gated.jacobian(direct.state, previous), gated.jacobian(again.state, previous))
 
 
-@trace("gru", version=1, fixture=GRUFixture, loss="sum(Prediction.loss)")
+@trace(
+    "gru",
+    version=1,
+    source="Week 6",
+    shows="what a GRU keeps and what it writes",
+    fixture=GRUFixture,
+    choices=("initial", "reset"),
+    loss="sum(Prediction.loss)",
+)
 def gru_trace(
     fixture: GRUFixture,
 ) -> Iterator[

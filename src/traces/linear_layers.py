@@ -1,6 +1,4 @@
-"""Chapter 19: an affine projection
-
-One weight and one bias are applied at every position. Each output cell is a sum of products over
+"""One weight and one bias are applied at every position. Each output cell is a sum of products over
 the input features; on the way back the weight and the bias gather the contributions of every
 position, while each position's input gradient stays its own. The default weights are small, so each
 product can be checked by eye.
@@ -17,7 +15,7 @@ from ..core.nn.linear import Linear
 from ..core.nn.parameters import named_parameter
 from ..fixtures.fixture import Fixture, prefix, reals, word
 from ..report.records import Record, field
-from ..report.trace import trace
+from ..report.trace import Line, Original, trace
 from ..report.values import Flag, Int, Ints, Products, Real, Reals, Shape, Word
 from ._probes import (
     gradient,
@@ -197,10 +195,19 @@ class Axes(Record):
     )
 
 
+def learner_report(fixture: LinearFixture) -> Iterator[Line]:
+    from .learner.linear_layers import learner_report as report
+
+    return report(fixture)
+
+
 @trace(
     "linear-layers",
     version=1,
+    source="Chapter 19",
+    shows="an affine projection",
     fixture=LinearFixture,
+    original=Original(learner_report),
     loss="dot(reshape(fixture.upstream, -1), Cell.result)",
 )
 def linear_trace(

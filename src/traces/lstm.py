@@ -1,6 +1,4 @@
-"""Week 6: what an LSTM keeps, writes and shows
-
-An input gate i, a forget gate f, a candidate g and an output gate o are computed from each input
+"""An input gate i, a forget gate f, a candidate g and an output gate o are computed from each input
 and the state before it. The cell becomes f c + i g, and the state is o tanh(c), what the output
 gate shows of the cell. The last state feeds an affine head and a squared error, whose adjoint runs
 back through cells and states of all steps.
@@ -178,7 +176,15 @@ def step_jacobian(held: LSTM, step: LSTMStep) -> list[Block]:
     ]
 
 
-@trace("lstm", version=1, fixture=LSTMFixture, loss="sum(Prediction.loss)")
+@trace(
+    "lstm",
+    version=1,
+    source="Week 6",
+    shows="what an LSTM keeps, writes and shows",
+    fixture=LSTMFixture,
+    choices=("initial",),
+    loss="sum(Prediction.loss)",
+)
 def lstm_trace(
     fixture: LSTMFixture,
 ) -> Iterator[

@@ -1,7 +1,5 @@
-"""Chapter 16: operations of a language model
-
-Rows of an embedding table are picked by token id, projected, activated with SiLU, and scored by the
-mean negative log-likelihood of the target classes. The way back ends in the table: an id that
+"""Rows of an embedding table are picked by token id, projected, activated with SiLU, and scored by
+the mean negative log-likelihood of the target classes. The way back ends in the table: an id that
 occurs several times receives the sum of its positions' gradients. Then every operation is compared
 with central differences, and wrong uses are shown to be refused without touching a gradient.
 """
@@ -39,7 +37,7 @@ from ..core.errors import (
 from ..core.gradcheck import GradcheckReport, check_gradient
 from ..core.numerics import sum_axis as sum_values
 from ..fixtures.fixture import Fixture, indices, integer, real, reals, word
-from ..report.trace import trace
+from ..report.trace import Line, Original, trace
 from ._model_ops_records import (
     Check,
     Embedding,
@@ -122,7 +120,21 @@ def compute(fixture: ModelOpsFixture) -> Computation:
     )
 
 
-@trace("model-autodiff-ops", version=1, fixture=ModelOpsFixture, loss="loss")
+def learner_report(fixture: ModelOpsFixture) -> Iterator[Line]:
+    from .learner.model_ops import learner_report as report
+
+    return report(fixture)
+
+
+@trace(
+    "model-autodiff-ops",
+    version=1,
+    source="Chapter 16",
+    shows="operations of a language model",
+    fixture=ModelOpsFixture,
+    original=Original(learner_report),
+    loss="loss",
+)
 def model_ops_trace(
     fixture: ModelOpsFixture,
 ) -> Iterator[

@@ -1,6 +1,4 @@
-"""Week 6: targets one token ahead
-
-A record of tokens gives inputs and targets: the target of a row is the token that comes next. A
+"""A record of tokens gives inputs and targets: the target of a row is the token that comes next. A
 causal mask lets row t see the sources 0 to t. It has to stand in every block: a block without one
 mixes the next token into a row, and no mask after it takes that out again.
 
@@ -31,14 +29,14 @@ from ..core.errors import CoreError, FullyMaskedRow
 from ..core.nn.attention import causal
 from ..core.nn.encoder import Norm
 from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import choice, indices, integer, reals
+from ..fixtures.fixture import indices, integer, reals
 from ..report.records import Record, field
 from ..report.trace import trace
 from ..report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
 from . import _proverb
 from ._encoder import (
-    EncoderFixture,
     LanguageModel,
+    NormedEncoderFixture,
     affine,
     build,
     head_bias,
@@ -48,7 +46,7 @@ from ._encoder import (
 from ._probes import refusal, same_bits
 
 
-class NextTokenFixture(EncoderFixture):
+class NextTokenFixture(NormedEncoderFixture):
     """A stack with a head over the vocabulary, and a record of tokens."""
 
     computed = ("record record vocabulary", "record hidden", "record model", "record score")
@@ -62,7 +60,6 @@ class NextTokenFixture(EncoderFixture):
     blocks: int = integer(2, "Blocks of the stack, all with the same numbers")
     head_weight: Array = reals(head_weight(9, 5), "vocabulary model", "W_o of the head, out-by-in")
     head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head")
-    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -279,7 +276,10 @@ class Error(Record):
 @trace(
     "next-token",
     version=1,
+    source="Week 6",
+    shows="targets one token ahead",
     fixture=NextTokenFixture,
+    choices=("norm",),
     loss="Loss(targets='with-last').loss",
 )
 def next_token_trace(

@@ -1,6 +1,4 @@
-"""Week 6: what an encoder knows of order
-
-The same tokens are read in their order and in another. Without positions and without a mask the
+"""The same tokens are read in their order and in another. Without positions and without a mask the
 output rows only change places (permutation equivariance): row p of the second output is row
 permutation[p] of the first, up to the rounding of sums that take their terms in another order.
 Positions that stay where they are end this, and so does a causal mask; both can be carried along
@@ -22,7 +20,7 @@ from ..core.autodiff import Mask, Tensor, gather_rows
 from ..core.nn.attention import causal
 from ..core.nn.encoder import BlockPass, Norm, StackPass
 from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import choice, indices, integer, real
+from ..fixtures.fixture import indices, integer, real
 from ..report.records import Record, field
 from ..report.trace import trace
 from ..report.values import (
@@ -37,11 +35,11 @@ from ..report.values import (
     YesNo,
 )
 from . import _proverb
-from ._encoder import EncoderFixture, build, largest_difference
+from ._encoder import NormedEncoderFixture, build, largest_difference
 from ._probes import same_bits
 
 
-class PermutationFixture(EncoderFixture):
+class PermutationFixture(NormedEncoderFixture):
     """A stack, the tokens that it reads, and another order for them."""
 
     computed = ("tokens tokens", "tokens hidden", "tokens model", "tokens score", "tokens value")
@@ -52,7 +50,6 @@ class PermutationFixture(EncoderFixture):
     )
     blocks: int = integer(1, "Blocks of the stack, all with the same numbers")
     tolerance: float = real(1e-12, "Largest difference that still counts as equal")
-    norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
 
 class Reading(NamedTuple):
@@ -181,7 +178,14 @@ class RepeatedToken(Record):
     same_bits: YesNo = field("whether nothing tells the two apart")
 
 
-@trace("permutation", version=1, fixture=PermutationFixture)
+@trace(
+    "permutation",
+    version=1,
+    source="Week 6",
+    shows="what an encoder knows of order",
+    fixture=PermutationFixture,
+    choices=("norm",),
+)
 def permutation_trace(
     fixture: PermutationFixture,
 ) -> Iterator[FixtureRecord | Stage | Row | ExperimentRecord | RepeatedToken]:

@@ -1,6 +1,4 @@
-"""Week 6: words become ids, ids pick rows
-
-A phrase becomes lower-case, is split on blanks and loses its punctuation; each word left is a
+"""A phrase becomes lower-case, is split on blanks and loses its punctuation; each word left is a
 token, and its place in the vocabulary is its id. The id picks a row of the embedding table and
 does not multiply it: that the product with a one-hot matrix gives the same rows is shown beside.
 A token that occurs twice has the same row twice, and on the way back that row receives the sum of
@@ -165,6 +163,8 @@ class EmbeddingGradient(Record):
 @trace(
     "prefix-embedding",
     version=1,
+    source="Week 6",
+    shows="words become ids, ids pick rows",
     fixture=PrefixEmbeddingFixture,
     loss="dot(fixture.upstream, Lookup.embedding)",
 )

@@ -1,9 +1,7 @@
-"""Chapter 26: query, key and value projections
-
-One sequence is projected three times by three independent weights without bias. Nothing is compared
-or mixed yet: each position keeps its own query, key and value. On the way back the three branches
-meet in the input, value first, then key, then query, while each weight gathers over batch and
-tokens.
+"""One sequence is projected three times by three independent weights without bias. Nothing is
+compared or mixed yet: each position keeps its own query, key and value. On the way back the three
+branches meet in the input, value first, then key, then query, while each weight gathers over batch
+and tokens.
 
 Source: Vaswani et al. 2017, Attention Is All You Need (arXiv:1706.03762).
 """
@@ -36,7 +34,7 @@ from ..core.nn.qkv import QKV, ROLES, QKVPass
 from ..core.nn.splitmix64 import SplitMix64
 from ..fixtures.fixture import Fixture, integer, prefix, real, reals
 from ..report.style import BARS
-from ..report.trace import trace
+from ..report.trace import Line, Original, trace
 from ._probes import gradient, refusal, refused, same_bits, total
 from ._qkv_records import (
     HISTORY,
@@ -110,11 +108,19 @@ def build(fixture: QKVFixture) -> QKV:
     )
 
 
+def learner_report(fixture: QKVFixture) -> Iterator[Line]:
+    from .learner.qkv import learner_report as report
+
+    return report(fixture)
+
+
 @trace(
     "qkv-projections",
     version=1,
+    source="Chapter 26",
+    shows="query, key and value projections",
     fixture=QKVFixture,
-    rust=BARS,
+    original=Original(learner_report, BARS),
     loss=" + ".join(
         f"dot(fixture.{role}_upstream, Projection(role='{role}').output)" for role in ROLES
     ),

@@ -1,6 +1,4 @@
-"""Week 6: backprop through time
-
-A recurrent cell with one coordinate reads a sequence; a head turns its state into a prediction.
+"""A recurrent cell with one coordinate reads a sequence; a head turns its state into a prediction.
 Every factor of the chain rule is one printed number: a step's preactivation, state and slope, the
 sensitivities on the way back, and what each use of a shared weight adds to its gradient. Then one
 step of gradient descent is taken and the sequence is run again from the initial state.
@@ -125,7 +123,15 @@ def influence_on_the_last_state(run: Run) -> list[float]:
     return [float(tape.adjoint(step.state)[0, 0]) for step in steps]
 
 
-@trace("rnn-bptt", version=1, fixture=RNNBPTTFixture, loss="Loss.value")
+@trace(
+    "rnn-bptt",
+    version=1,
+    source="Week 6",
+    shows="backprop through time",
+    fixture=RNNBPTTFixture,
+    choices=("activation", "targets"),
+    loss="Loss.value",
+)
 def rnn_bptt_trace(
     fixture: RNNBPTTFixture,
 ) -> Iterator[

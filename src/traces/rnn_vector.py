@@ -1,6 +1,4 @@
-"""Week 6: a vector RNN and Jacobians
-
-The scalar recurrence with several coordinates, biases, and several outputs. An outer product at
+"""The scalar recurrence with several coordinates, biases, and several outputs. An outer product at
 every step says what that use of a weight adds to its gradient; the Jacobian of every transition
 says how a coordinate of one state moves the coordinates of the next. Weights are stored
 out-by-in; sequences of a batch are independent and share them.
@@ -113,7 +111,15 @@ def data(fixture: RNNVectorFixture) -> Data:
     return Data(fixture.inputs, initial, fixture.target_values)
 
 
-@trace("rnn-vector", version=1, fixture=RNNVectorFixture, loss="Loss.value")
+@trace(
+    "rnn-vector",
+    version=1,
+    source="Week 6",
+    shows="a vector RNN and Jacobians",
+    fixture=RNNVectorFixture,
+    choices=("activation", "targets", "reduction"),
+    loss="Loss.value",
+)
 def rnn_vector_trace(
     fixture: RNNVectorFixture,
 ) -> Iterator[

@@ -1,6 +1,4 @@
-"""Week 6: fixed sine and cosine positions
-
-Position t has a vector of its own: features 2i and 2i + 1 are the sine and the cosine of t times
+"""Position t has a vector of its own: features 2i and 2i + 1 are the sine and the cosine of t times
 one angular frequency, base^(-2 i / width), fast for the first pair and slow for the last. It is
 added to the token's embedding, feature by feature, so that a token that occurs twice has two
 different inputs; in the sum's way back both addends receive the sum's gradient unchanged.
@@ -187,7 +185,13 @@ class Unpaired(Record):
     one_factor: Flag = field("whether some factor could lead from the first to the second")
 
 
-@trace("sinusoidal-positions", version=1, fixture=SinusoidalPositionsFixture)
+@trace(
+    "sinusoidal-positions",
+    version=1,
+    source="Week 6",
+    shows="fixed sine and cosine positions",
+    fixture=SinusoidalPositionsFixture,
+)
 def sinusoidal_positions_trace(
     fixture: SinusoidalPositionsFixture,
 ) -> Iterator[

@@ -1,9 +1,8 @@
-"""Chapter 20: a gated feed-forward block
-
-Every position goes through two branches, x W_gate and x W_up. SiLU turns the first one into a gate
-that multiplies the second, and W_down brings the product back to the model's width. On the way back
-the adjoint splits at that product; the weights, which all positions share, gather the contributions
-of every position. The default weights are small integers, so each product can be checked by eye.
+"""Every position goes through two branches, x W_gate and x W_up. SiLU turns the first one into a
+gate that multiplies the second, and W_down brings the product back to the model's width. On the way
+back the adjoint splits at that product; the weights, which all positions share, gather the
+contributions of every position. The default weights are small integers, so each product can be
+checked by eye.
 
 Source: Shazeer 2020, GLU Variants Improve Transformer (arXiv:2002.05202).
 """
@@ -23,7 +22,7 @@ from ..core.nn.parameters import named_parameter
 from ..core.nn.swiglu import SwiGLU, SwiGLUPass
 from ..fixtures.fixture import Fixture, prefix, reals, word
 from ..report.records import Record, field
-from ..report.trace import trace
+from ..report.trace import Line, Original, trace
 from ..report.values import Flag, Int, Reals, Shape, Word
 from ._probes import (
     equal,
@@ -178,10 +177,19 @@ class Independence(Record):
     unchanged: Flag = field("whether before and after are equal")
 
 
+def learner_report(fixture: SwiGLUFixture) -> Iterator[Line]:
+    from .learner.swiglu import learner_report as report
+
+    return report(fixture)
+
+
 @trace(
     "swiglu-feed-forward",
     version=1,
+    source="Chapter 20",
+    shows="a gated feed-forward block",
     fixture=SwiGLUFixture,
+    original=Original(learner_report),
     loss="dot(fixture.upstream, PositionForward.output)",
 )
 def swiglu_trace(

@@ -1,9 +1,8 @@
-"""Week 6: what reads an encoder
-
-Sequences of different lengths are padded to one length and encoded together. A head classifies each
-token; the mean of each sequence's real rows feeds a regression. Padding has to be kept out three
-times: as a source of attention, as a row of the mean, and as a row of the loss. The mask of sources
-does not silence a padded row, which still reads real ones and leaves the encoder as nonzero as any.
+"""Sequences of different lengths are padded to one length and encoded together. A head classifies
+each token; the mean of each sequence's real rows feeds a regression. Padding has to be kept out
+three times: as a source of attention, as a row of the mean, and as a row of the loss. The mask of
+sources does not silence a padded row, which still reads real ones and leaves the encoder as nonzero
+as any.
 
 A loss may be the mean over all scored tokens, or the mean of the sequences' own means: then a token
 of a short sequence weighs more. The weights are read off the way back. Rows without a target are
@@ -181,7 +180,10 @@ def row_targets(fixture: TaskHeadsFixture) -> dict[int, int]:
 @trace(
     "task-heads",
     version=1,
+    source="Week 6",
+    shows="what reads an encoder",
     fixture=TaskHeadsFixture,
+    choices=("mask", "loss"),
     loss="Loss(reduction=loss).loss",
 )
 def task_heads_trace(

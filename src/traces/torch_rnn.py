@@ -1,8 +1,6 @@
-"""Week 6: PyTorch's RNN, bit for bit
-
-nn.RNN and nn.Linear without biases under torch.manual_seed: the MT19937 words, the float32 weights
-made of them, the states, the prediction, the loss and the gradients. Each value stands as its
-decimal digits and as the eight hexadecimal digits of its float32 bits.
+"""nn.RNN and nn.Linear without biases under torch.manual_seed: the MT19937 words, the float32
+weights made of them, the states, the prediction, the loss and the gradients. Each value stands as
+its decimal digits and as the eight hexadecimal digits of its float32 bits.
 
 PyTorch does not say in which order it adds. The order used here (fused multiply-adds over input,
 then state coordinates; products of the head rounded one by one; gradients of the shared weights
@@ -305,7 +303,14 @@ class Gradient(Record):
     )
 
 
-@trace("torch-rnn", version=1, fixture=TorchRNNFixture, loss="Loss.float64")
+@trace(
+    "torch-rnn",
+    version=1,
+    source="Week 6",
+    shows="PyTorch's RNN, bit for bit",
+    fixture=TorchRNNFixture,
+    loss="Loss.float64",
+)
 def torch_rnn_trace(
     fixture: TorchRNNFixture,
 ) -> Iterator[FixtureRecord | Parameter | Draw | State | Prediction | Loss | Gradient]:

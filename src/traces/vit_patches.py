@@ -1,6 +1,4 @@
-"""Week 6: an image becomes a sequence of patches
-
-The image is cut into squares without overlap, each is written out row by row, and one projection
+"""The image is cut into squares without overlap, each is written out row by row, and one projection
 turns it into a row as wide as the model. A learned class token goes first and a learned position is
 added to every row: what an encoder then reads looks like words. On the way back each pixel receives
 the gradient of the one patch that it lies in, and the class token that of its row alone.
@@ -207,6 +205,8 @@ class ParameterGradient(Record):
 @trace(
     "vit-patches",
     version=1,
+    source="Week 6",
+    shows="an image becomes a sequence of patches",
     fixture=VitPatchesFixture,
     loss="dot(fixture.upstream, SequenceRow.output)",
 )

@@ -17,7 +17,7 @@ from llm_trace.traces import entries
 
 from .running import PIPE, Case
 
-TRACES = [name for name, entry in entries().items() if not entry.trains()]
+TRACES = [name for name, entry in entries().items() if not entry.trains]
 TOOLS = ("list", "explain", "selfcheck")
 
 

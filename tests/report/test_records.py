@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_trace.core.numerics.digits import fixed, shortest
+from llm_trace.report.declaration import Declaration
 from llm_trace.report.records import Record, field
 from llm_trace.report.style import BARS, CANONICAL
-from llm_trace.report.trace import Trace, report_text
+from llm_trace.report.trace import Line, Original, Trace
 from llm_trace.report.values import (
     Flag,
     Int,
@@ -251,7 +252,10 @@ def test_nothing_is_printed_before_everything_is_computed() -> None:
             raise ZeroDivisionError
         yield RECORD
 
-    trace = Trace("x-v1", int, CANONICAL, fails)
-    for pieces in (trace.text(0), trace.json_lines(0), report_text(iter(map(str, fails(0))))):
+    def report(fixture: int) -> Iterator[Line]:
+        return map(str, fails(fixture))
+
+    trace = Trace(Declaration("x", 1, "Here", "it"), int, fails, original=Original(report))
+    for pieces in (trace.text(0), trace.json_lines(0), trace.rust(0), trace.report(0)):
         with pytest.raises(ZeroDivisionError):
             next(pieces)

@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from llm_trace.commands._schemas import schema
+from llm_trace.report.declaration import Declaration
 from llm_trace.report.events import TextEvents
 from llm_trace.report.parsing import json_lines
 from llm_trace.report.reading import opened
 from llm_trace.report.schema import json_schema
-from llm_trace.report.style import CANONICAL
 from llm_trace.report.trace import Trace
 from llm_trace.traces import Entry, entries
 
@@ -33,8 +33,11 @@ def none(fixture: int) -> Iterator[Sizes | Row | Cell]:
     yield from ()
 
 
+DECLARED = Declaration(NAME.removesuffix("-v1"), 1, "Here", "rows")
+
+
 def known() -> Draft202012Validator:
-    return validator(Trace(NAME, int, CANONICAL, none))
+    return validator(Trace(DECLARED, int, none))
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.command)

@@ -8,7 +8,7 @@ from llm_trace.tools.formulas.document import Document
 from llm_trace.traces import entries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains()}
+ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains}
 
 
 @cache

@@ -16,7 +16,7 @@ from llm_trace.tools.formulas.evaluation import formula_of, gradient_of, worked
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.traces import entries
 
-ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains()}
+ENTRIES = {name: entry for name, entry in entries().items() if not entry.trains}
 MOVED = 24  # at most so many numbers of a kind's field, evenly spread over its records
 
 
