@@ -13,9 +13,9 @@ from .events import Begin, End, Event, Schemas, TextEvents
 from .forms import field_text
 from .lines import (
     CONTROL,
+    JSON,
     KIND,
     MAX_FIELDS,
-    MAX_LINE,
     Line,
     Part,
     TraceError,
@@ -25,7 +25,6 @@ from .lines import (
 from .records import Field
 from .stdout import shown
 
-_LIMIT = 4 * MAX_LINE  # bytes; JSON has the digits of reals beside their text
 _DIGITS = 640  # of an integer: as many as int() takes in any environment
 _PLACE = re.compile("[1-9][0-9]{0,4}")  # of a word alone
 _SPACE = re.compile("[ \t]*")
@@ -56,7 +55,7 @@ class JsonEvents:
 
     def __init__(self, lines: TraceLines, schemas: Schemas) -> None:
         self.file = lines.file
-        lines.limit = _LIMIT
+        lines.limits = JSON
         lines.controlled = False  # JSON has some in strings, and tabs between marks
         self._lines = lines
         self._schemas = schemas

@@ -13,7 +13,9 @@ from typing import IO, NamedTuple
 from ..errors import LlmTraceError
 from .stdout import bounded, printable, shown, visible
 
-MAX_LINE = 100_000_000  # bytes; a record of 4 million values at twelve digits takes two thirds
+MAX_WIDE = 4_000_000  # bytes of a line with characters that may take four each in memory
+_MARKS = b",[](){}|*:;> "  # between items, each of which takes memory of its own
+_PIECE = 1 << 16  # bytes
 MAX_FIELDS = 10_000  # of a line
 _WORD = r"[A-Za-z][A-Za-z0-9]*+(?:[-_.][A-Za-z0-9]++)*+"
 KIND = re.compile(_WORD)
@@ -62,6 +64,10 @@ class Line(NamedTuple):
         """The text of the field called `key`, if there is one."""
         return next((part.text for part in self.parts if part.key == key), None)
 
+    def column(self, key: str) -> int:
+        """Where the value of the field called `key` stands, 1 without one."""
+        return next((part.column for part in self.parts if part.key == key), 1)
+
     def frame(self) -> tuple[str, str] | None:
         """`("begin", name)` or `("end", name)` where the line is a trace's first or last."""
         keys = [part.key for part in self.parts]
@@ -70,6 +76,18 @@ class Line(NamedTuple):
             if event in ("BEGIN", "END"):
                 return event.lower(), name
         return None
+
+
+class Limits(NamedTuple):
+    """What a line may hold, so that reading it takes less than 500 MB."""
+
+    size: int  # bytes
+    marks: int  # between items
+    strings: int  # quotes and opening brackets; each string or list takes more than a number
+
+
+TEXT = Limits(40_000_000, 2_400_000, 2_400_000)  # a record of 2.3 million values at twelve digits
+JSON = Limits(2 * TEXT.size, 2 * TEXT.marks, 1_000_000)  # digits of reals beside their text
 
 
 class TraceLines:
@@ -83,7 +101,7 @@ class TraceLines:
     def __init__(self, file: str, stream: IO[bytes]) -> None:
         self.file = file
         self.number = 0  # of the last line, 1-based
-        self.limit = MAX_LINE  # bytes of a line
+        self.limits = TEXT
         self.controlled = True  # whether control characters are refused
         self.newline: str | None = None  # the lines' end, known after the first of them
         self.complete = True  # whether the last line had an end
@@ -98,36 +116,60 @@ class TraceLines:
         if not raw:
             raise StopIteration
         self.number += 1
-        if len(raw) > self.limit:
-            self._stream = io.BytesIO()
-            expected = f"lines of at most {self.limit} bytes"
-            raise self.error(self.number, self.limit, expected, "more")
+        self._require_size(raw)
         return self._decoded(raw, self.number)
 
     def begins_with(self, mark: bytes) -> bool:
         """Whether the next line does. Raises InputError."""
-        self._held = self._read()
+        self._held = self._held or self._piece()
         return self._held.startswith(mark)
 
-    def _read(self) -> bytes:
-        held, self._held = self._held, b""
+    def _read(self) -> bytearray:
+        """A line, or its beginning where it is too long. Raises InputError."""
+        raw = bytearray(self._held)
+        self._held = b""
+        while not raw.endswith(b"\n") and len(raw) <= self.limits.size:
+            piece = self._piece()
+            if not piece:
+                break
+            raw += piece
+        return raw
+
+    def _piece(self) -> bytes:
         try:
-            return held or self._stream.readline(self.limit + 1)
+            return self._stream.readline(_PIECE)
         except OSError as error:
             raise InputError(self.file, error) from error
+
+    def _require_size(self, raw: bytearray) -> None:
+        """Refuse a line that would take too much memory. Nothing is read after it."""
+        size, marks, strings = self.limits
+        found = ""
+        if len(raw) > size:
+            found = f"lines of at most {size} bytes"
+        elif len(raw) > MAX_WIDE and not (raw.isascii() and b"\\u" not in raw):
+            found = f"lines of at most {MAX_WIDE} bytes where they go beyond ASCII"
+        elif len(raw) > strings and sum(map(raw.count, b'"[{')) > strings:
+            found = f"at most {strings} strings and lists in a line"
+        elif len(raw) > marks and len(raw) - len(raw.translate(None, _MARKS)) > marks:
+            found = f"at most {marks} marks between the items of a line"
+        if found:
+            self._stream = io.BytesIO()
+            raise self.error(self.number, min(len(raw), size), found, "more")
 
     def error(self, number: int, column: int, expected: str, found: str) -> TraceError:
         """What is wrong at a place in this file."""
         return TraceError(self.file, number, column, expected, found)
 
-    def _decoded(self, raw: bytes, number: int) -> str:
+    def _decoded(self, raw: bytearray, number: int) -> str:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             column = len(raw[: error.start].decode()) + 1
             raise self.error(number, column, "UTF-8", f"byte 0x{raw[error.start]:02x}") from None
         ending = "\r\n" if text.endswith("\r\n") else text[-1:] if text.endswith("\n") else ""
-        text = text[: len(text) - len(ending)]
+        raw.clear()
+        text = text.removesuffix(ending)
         if not ending:
             self.complete = False
         elif ending != (self.newline or ending):

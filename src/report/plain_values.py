@@ -13,7 +13,8 @@ from .style import CANONICAL, Style
 ABSENT = "none"
 
 _INTEGER = r"-?(?:0|[1-9][0-9]{0,639})"  # as many digits as int() takes in any environment
-_EXTENTS = r"(?:0|[1-9][0-9]{0,18})(?:x(?:0|[1-9][0-9]{0,18}))*"
+_EXTENT = r"(?:0|[1-9][0-9]{0,17})"
+_EXTENTS = rf"{_EXTENT}(?:x{_EXTENT}){{0,31}}"  # so that products stay small numbers
 _WORD = r"[!#-~][!-~]*"  # a value that begins with a double quote is a JSON string
 _LISTED = r"[!#-+\--~][!-+\--~]*"  # one of several words
 _EXACT = 2**53  # below it a float is one integer and no other

@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 from .forms import typed
 from .lines import Part
 from .records import Field, Record
+from .stdout import shown
 
 _SHAPE = re.compile(r"(?:(?P<of>.+)[-_])?shape")
-_EXTENTS = re.compile(r"scalar|\[\]|(?P<open>\[)?[0-9]{1,18}(?:(?:x|, ?)[0-9]{1,18})*(?(open)\])")
+_EXTENTS = re.compile(r"scalar|\[\]|(?P<open>\[)?[0-9]+(?:(?:x|, ?)[0-9]+)*+(?(open)\])")
+_MAX_RANK = 32
+_MAX_DIGITS = 18  # of an extent
+_MAX_SIZE = 1 << 128  # of a list that an error spells out
 _UNNAMED = ("values", "gradient")  # what a field called `shape` is the shape of
 _SLICES = ("row", "token", "position")  # a record with one of these shows one row of the whole
 
@@ -86,8 +90,12 @@ def shaped_miscounts(parts: tuple[Part, ...]) -> Iterator[Miscount]:
     texts = {part.key: part.text for part in parts}
     for key, text in texts.items():
         shape = _SHAPE.fullmatch(key)
-        extents = _extents(text) if shape else None
-        if shape is None or extents is None:
+        if shape is None or not _EXTENTS.fullmatch(text):
+            continue
+        extents = _extents(text)
+        if extents is None:
+            expected = f"at most {_MAX_RANK} extents of {_MAX_DIGITS} digits"
+            yield Miscount(key, expected, shown(text))
             continue
         of = shape["of"]
         for name in (of, f"{of}s") if of else _UNNAMED:
@@ -101,17 +109,23 @@ def shaped_miscounts(parts: tuple[Part, ...]) -> Iterator[Miscount]:
 
 
 def _miscount(key: str, extents: tuple[int, ...], count: int, source: str) -> Miscount | None:
-    if count == prod(extents):
+    size = prod(extents)
+    possible = size <= _MAX_SIZE and min(extents, default=0) >= 0
+    if possible and count == size:
         return None
+    if not possible:
+        return Miscount(key, f"as many values in {key} as {source} says", str(count))
     shape = "x".join(map(str, extents)) or "scalar"
-    expected = f"{prod(extents)} values in {key}, as {source} is {shape}"
+    expected = f"{size} values in {key}, as {source} is {shape}"
     return Miscount(key, expected, str(count))
 
 
 def _extents(text: str) -> tuple[int, ...] | None:
-    if not _EXTENTS.fullmatch(text):
+    """The extents of a shape that is spelled as one, None for more than a list can have."""
+    extents = re.findall("[0-9]+", text)
+    if len(extents) > _MAX_RANK or any(len(extent) > _MAX_DIGITS for extent in extents):
         return None
-    return tuple(map(int, re.findall("[0-9]+", text)))
+    return tuple(map(int, extents))
 
 
 def _count(value: Any) -> int:

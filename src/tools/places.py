@@ -11,11 +11,12 @@ import numpy as np
 from ..errors import LlmTraceError
 from ..report.lines import TraceError
 from ..report.records import Field
-from ..report.stdout import printable
+from ..report.stdout import printable, shown
 from .diagram.graph import path
 from .formulas.document import Document, Entry
 
 _PATH = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]*)\])?(?:\.([^.\[\]]+)(?:\[([0-9]+(?:,[0-9]+)*)\])?)?")
+_INDEX = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18}){0,31}")  # of any array that there can be
 
 
 class NotFound(LlmTraceError):
@@ -67,10 +68,11 @@ def at_path(document: Document, at: str, file: str) -> list[Number]:
     if index is None:
         return numbers
     shape = document.index_shape(entry, declared) or (1,)
-    flat = _flat(tuple(map(int, index.split(","))), shape)
+    known = _INDEX.fullmatch(index)
+    flat = _flat(tuple(map(int, index.split(","))), shape) if known else None
     if flat is None:
         extents = "x".join(map(str, shape))
-        raise NotFound(file, at, f"an index into shape {extents}", index)
+        raise NotFound(file, at, f"an index into shape {extents}", index if known else shown(index))
     return [numbers[flat]]
 
 

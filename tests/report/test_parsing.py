@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llm_trace.commands._schemas import schema
 from llm_trace.report.events import TextEvents
 from llm_trace.report.jsonl import JsonEvents
-from llm_trace.report.lines import MAX_FIELDS, TraceError
+from llm_trace.report.lines import JSON, MAX_FIELDS, TEXT, Limits, TraceError
 from llm_trace.report.parsing import json_lines
 from llm_trace.report.reading import opened
 from llm_trace.report.rendering import text_of
@@ -251,9 +251,41 @@ def test_lines_without_fields_are_not_held_for_ever() -> None:
     assert lines.number < 5000
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("é" * 600, "lines of at most 1000 bytes where they go beyond ASCII"),
+        (r"\u00e9" + "x" * 1200, "lines of at most 1000 bytes where they go beyond ASCII"),
+        ("1," * 601, "at most 600 marks between the items of a line"),
+        ("[" * 501, "at most 500 strings and lists in a line"),
+        ('""' * 251, "at most 500 strings and lists in a line"),
+        ("x" * 3000, "lines of at most 2000 bytes"),
+    ],
+)
+def test_a_line_is_counted_before_it_is_read(
+    text: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llm_trace.report.lines.MAX_WIDE", 1000)
+    lines = tracing.lines_of(f"A\nB x={text}\n")
+    lines.limits = Limits(2000, 600, 500)
+    assert next(lines) == "A"
+    with pytest.raises(TraceError, match=re.escape(f": expected {expected}, found more")):
+        next(lines)
+    assert [*lines] == []
+
+
+def test_a_record_of_two_million_values_is_no_long_line() -> None:
+    """As is its JSON, which has their digits and their text."""
+    values = 2_000_000
+    assert TEXT.size > 17 * values
+    assert TEXT.marks > values
+    assert JSON.size > 38 * values
+    assert JSON.marks > 2 * values
+
+
 def test_a_line_that_is_too_long_ends_the_file() -> None:
     lines = tracing.lines_of("A\nB x=1234567\nC\n")
-    lines.limit = 8
+    lines.limits = Limits(8, 8, 8)
     events = TextEvents(lines)
     with pytest.raises(TraceError) as refused:
         list(events)

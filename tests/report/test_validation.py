@@ -224,6 +224,15 @@ SHAPES = {
         "F:1:54: expected 999999999999999998000000000000000001 values in values, as "
         "shape is 999999999999999999x999999999999999999, found 2"
     ],
+    f"A shape={'x'.join(['999999999999999999'] * 32)} values=1.0,2.0": [
+        "F:1:624: expected as many values in values as shape says, found 2"
+    ],
+    f"A shape={'x'.join(['1'] * 33)} values=1.0,2.0": [
+        f"F:1:9: expected at most 32 extents of 18 digits, found '{'1x' * 20}...'"
+    ],
+    f"A shape={'9' * 5000} values=1.0,2.0": [
+        f"F:1:9: expected at most 32 extents of 18 digits, found '{'9' * 40}...'"
+    ],
 }
 
 

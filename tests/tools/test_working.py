@@ -7,6 +7,7 @@ import pytest
 
 from llm_trace.report.lines import TraceError, parse_line
 from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.tools.places import NotFound, Number, at_path, at_place, named
 from llm_trace.tools.working import explained, like
@@ -213,3 +214,42 @@ def test_a_gradient_that_is_no_number_stops_nothing(wrong: bytes) -> None:
     told = [*explained(document, number, trace.loss)]
     assert f"= 2.783011535614, the trace has {wrong.decode()}" in told[4]
     assert any(line.endswith(": does not agree") for line in told)
+
+
+def changed(command: str, old: str, new: str) -> Document:
+    """The default trace's document with its first `old` as `new`."""
+    text = (GOLDEN / f"{command}.trace").read_text().replace(old, new, 1)
+    lines = [parse_line(line, number, "f") for number, line in enumerate(text.splitlines(), 1)]
+    trace = ENTRIES[command].load()
+    return Document(lines, trace.schema, trace.fixture(), "f")
+
+
+@pytest.mark.parametrize("width", ["30000000", "9" * 600, "6"])
+def test_no_list_is_taken_for_longer_than_it_is(width: str) -> None:
+    """Before an array is made of the size that the record names."""
+    with pytest.raises(TraceError) as refused:
+        changed("encoder-block", "model-width=5", f"model-width={width}")
+    assert re.match(r"f:3:47: expected .* values in embedding.*, found 5$", str(refused.value))
+
+
+def test_a_gradient_of_no_operand_says_so() -> None:
+    """Where its record's key leads to none."""
+    document = changed("attention-head", "QUERY-BACKWARD query=2", "QUERY-BACKWARD query=999999999")
+    (entry,) = (one for one in document.entries if one.line.value("query") == "999999999")
+    for number in at_place(document, entry.line.number, None, "f"):
+        told = [*explained(document, number, ENTRIES["attention-head"].load().loss)]
+        assert told[0].endswith(number.text)
+
+
+@pytest.mark.parametrize("name", ["zeros", "identity", "one_hot", "sinusoids"])
+def test_no_formula_makes_more_numbers_than_it_could_need(name: str) -> None:
+    arguments = {"one_hot": (0, 30_000_000), "sinusoids": (0, 30_000_000, 1e4)}
+    with pytest.raises(ValueError, match="at most 1048576 numbers"):
+        FUNCTIONS[name](*arguments.get(name, (30_000_000,)))
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, ",".join("0" * 5000), "9" * 19])
+def test_an_index_is_no_longer_than_any_array_has(index: str) -> None:
+    document = changed("swiglu", "x", "x")
+    with pytest.raises(NotFound, match=r"expected an index into shape 3, found '[09,]{19,40}"):
+        at_path(document, f"POSITION-FORWARD[position=0].gated[{index}]", "f")

@@ -16,6 +16,8 @@ _DEPTH = 100  # of lists and objects in each other
 class Digits(str):
     """A number in JSON, as it is spelled in the file."""
 
+    __slots__ = ()
+
 
 def json_record(text: str, number: int, file: str) -> dict[str, Any]:
     """The object of a line; its key `record` names the kind. Raises TraceError."""

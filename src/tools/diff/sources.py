@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from sys import getsizeof
 from typing import Any, NamedTuple
 
-from ...report.lines import MAX_LINE, TraceLines, parse_line
+from ...report.lines import TEXT, TraceLines, parse_line
 from ...report.reading import opened
 from .json_lines import as_text, json_record
 
-_LIMIT = 4 * MAX_LINE  # bytes; JSON has the digits of reals beside their text
+_HELD = 67_000_000  # bytes of a file's lines in memory, half of them in JSON
+_JSON = TEXT._replace(marks=TEXT.marks // 2, strings=TEXT.strings // 4)
 _TEXT_KIND = re.compile(r"[^ |]*")
 _JSON_KIND = re.compile(r'\{"record":"([A-Za-z0-9._-]+)"')
 
@@ -55,13 +57,20 @@ class Source:
         """The file, called `name` in errors. Raises InputError, TraceError."""
         with opened(file) as lines:
             lines.file = name or file
-            lines.limit = _LIMIT
             return cls.of(lines)
 
     @classmethod
     def of(cls, lines: TraceLines) -> "Source":
         """What is left to read of these lines."""
-        texts = [*lines]
+        is_json = lines.begins_with(b"{")
+        lines.limits = _JSON if is_json else TEXT
+        most = _HELD // 2 if is_json else _HELD
+        texts, held = list[str](), 0
+        for text in lines:
+            texts.append(text)
+            held += getsizeof(text)
+            if held > most:
+                raise lines.error(lines.number, 1, f"at most {most} bytes to compare", "more")
         return cls(lines.file, texts, lines.newline, lines.complete)
 
     @classmethod

@@ -15,6 +15,7 @@ SHOWN = 8
 
 _MARKS = re.compile(rf"([{MARKS}]+)")
 _INFINITE = Decimal("inf")
+_DEPTH = 32  # of brackets; elements in deeper ones are counted through
 
 Index = tuple[int, ...]
 Shapes = Iterable[Sequence[int]]
@@ -183,9 +184,19 @@ def _indexing(marks: list[str], shapes: Shapes) -> Callable[[int], Index]:
     if size == 1:
         return lambda place: ()
     inner = "".join(marks[1:-1])
-    if any(mark in inner for mark in "|;["):
+    if any(mark in inner for mark in "|;[") and _depth(marks) <= _DEPTH:
         return _walked(marks, any(mark in inner for mark in "|;")).__getitem__
     return lambda place: (place,)
+
+
+def _depth(marks: list[str]) -> int:
+    """How many brackets are in each other, at most."""
+    depth = deepest = 0
+    for mark in marks:
+        for sign in mark:
+            depth += (sign == "[") - (sign == "]")
+            deepest = max(deepest, depth)
+    return deepest
 
 
 def _unravelled(extents: Sequence[int], place: int) -> Index:

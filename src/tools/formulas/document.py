@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...report.lines import Line, TraceError
 from ...report.records import Field, FieldError, Record
-from ...report.shapes import extents_of
+from ...report.shapes import declared_miscount, extents_of, with_derived
 from ...report.values import ABSENT
 
 FieldPlace = tuple[int | None, str]
@@ -36,7 +36,8 @@ class Document:
     """A trace's records in order.
 
     `fixture` has as attributes the numbers that the trace was computed from, where they are known.
-    Raises TraceError, which names `file`, where a record does not fit its class.
+    Raises TraceError, which names `file`, where a record does not fit its class, or a list has
+    another number of values than it declares: no array is larger than what the file holds.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Document:
             for ordinal, line in enumerate(line for line in lines if not line.frame())
         ]
         self.sizes = [entry for entry in self.entries if type(entry.record) is classes[0]][:1]
+        _require_counts(self.entries, self.sizes, file)
         self.chosen: dict[tuple[int, str], str | None] = {}  # formulas whose conditions were tried
         self._sharing: dict[object, dict[tuple[Any, ...], list[Entry]]] = {}
 
@@ -117,6 +119,23 @@ def _in_order(declared: type[Record], entries: Sequence[Entry]) -> list[Entry]:
         entries,
         key=lambda entry: [rank[getattr(entry.record, key)] for key, rank in ranks.items()],
     )
+
+
+def _require_counts(entries: Sequence[Entry], sizes: Sequence[Entry], file: str) -> None:
+    first = _values(sizes[0].record) if sizes else {}
+    for entry in entries:
+        values = _values(entry.record)
+        for declared in entry.record.fields:
+            if miscount := declared_miscount(declared, values, first):
+                number, expected, found = entry.line.number, miscount.expected, miscount.found
+                column = entry.line.column(declared.key)
+                raise TraceError(file, number, column, expected, found)
+
+
+def _values(record: Record) -> Mapping[str, Any]:
+    """What is told by attribute, and by property."""
+    told = {declared.attribute: getattr(record, declared.attribute) for declared in record.fields}
+    return with_derived(type(record), told)
 
 
 def _read(line: Line, classes: Mapping[str, type[Record]], file: str) -> Record:

@@ -21,6 +21,7 @@ from .numbers import Numbers, along, numbers, of_terms, terms_of, together
 from .terms import Term, added, called, lifted
 
 Function = Callable[..., Any]
+_MADE = 1 << 20  # numbers in an array that is made by a size alone
 _WRITTEN_OUT = 64  # products in one element of a matrix product; of longer ones only the name
 
 
@@ -143,7 +144,7 @@ def where(condition: Any, a: Any, b: Any) -> Numbers:
 
 def one_hot(index: int, count: int) -> Numbers:
     """Zeros, and a one at `index`."""
-    hot = np.zeros(count)
+    hot = _zeros(count)
     hot[index] = 1.0
     return numbers(hot)
 
@@ -156,7 +157,9 @@ def picked(values: Any, indices: Any) -> Numbers:
 
 def identity(width: int) -> Numbers:
     """Ones on the diagonal, zeros beside it."""
-    return numbers(np.eye(width))
+    made = _zeros(width, width)
+    np.fill_diagonal(made, 1.0)
+    return numbers(made)
 
 
 def matrix_product(matrices: Any) -> Any:
@@ -233,12 +236,19 @@ def _log_shares(x: Any, axis: int) -> Numbers:
 
 def zeros(*shape: int) -> Numbers:
     """Zeros, to stand beside other numbers."""
-    return numbers(np.zeros(shape))
+    return numbers(_zeros(*shape))
+
+
+def _zeros(*shape: int) -> Array:
+    """Raises ValueError where a record names more than any formula needs."""
+    if math.prod(shape) > _MADE:
+        raise ValueError(f"at most {_MADE} numbers")
+    return np.zeros(shape)
 
 
 def sinusoids(position: int, width: int, base: Any) -> Numbers:
     """Of position * base^(-2 floor(j / 2) / width), sines at even features j, cosines at odd."""
-    feature = np.arange(width)
+    feature = np.arange(_zeros(width).size)
     angles = position * numbers(base) ** (-2.0 * (feature // 2) / width)
     return where(feature % 2 == 0, elementwise("sin", sin)(angles), elementwise("cos", cos)(angles))
 

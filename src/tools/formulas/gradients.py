@@ -71,7 +71,11 @@ def numerical_gradient(
 
     Raises Unexplained, and GradcheckError where the loss cannot be evaluated on both sides.
     """
-    (place,) = target(document, entry, declared)[index].places
+    places = target(document, entry, declared)[index].places
+    if len(places) != 1:
+        expected = "expected one number that the gradient is taken at"
+        raise Unexplained(f"{entry.record.kind}.{declared.key}: {expected}, found {len(places)}")
+    (place,) = places
     unmoved = _unmoved(document, loss)
     start = _values(unmoved, place)
     point = float(start.reshape(-1)[place.flat])
