@@ -38,6 +38,7 @@ class ValueType:
 
     name: ClassVar[str]
     carries_text: ClassVar = False  # in JSON, beside the value
+    many: ClassVar = False  # whether a value is an array
 
     def text(self, value: Any, style: Style) -> Iterable[str]:
         """The value as the trace prints it, in pieces."""

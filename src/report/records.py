@@ -2,6 +2,10 @@
 
 The class name is the kind, attribute names are the keys, annotations are the value types and
 `field` says what a value means. Text, JSON and explanations read nothing else.
+
+An annotation may have the extents of a list of values beside its type, `Annotated[Reals, "tokens
+width"]`: attributes of this record or of the trace's first one, or whole numbers. An attribute that
+is a shape stands for all of its extents, `"scalar"` for none.
 """
 
 from __future__ import annotations
@@ -50,28 +54,29 @@ class _Declared(NamedTuple):
 
 def field(
     meaning: str,
+    formula: str | Mapping[str, str] = "",
     *,
     aligns: bool = False,
     omitted: bool = False,
     shape: str | None = None,
-    formula: str | Mapping[str, str] = "",
     gradient_of: str | Mapping[str, str] = "",
     loss: str | None = None,
 ) -> Any:
-    """Declare a field: what it holds.
-
-    `aligns` marks what tells apart the records of one kind; `omitted` leaves out an absent value.
-    `shape` names the extents of a list of values by attributes of this record or of the trace's
-    first one, or as whole numbers: `"tokens width"`; an attribute that is a shape stands for all of
-    its extents, `"scalar"` for none.
+    """Declare a field: what it holds, and how that comes about.
 
     `formula` says how the value is worked out from others, as an expression that can be evaluated
     (see `tools.formulas.scope`), or one for each of several conditions: `{"time == 0": …, "": …}`.
     `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
-    what it is the gradient of, where that is not the trace's own loss.
+    what it is the gradient of, where that is not the trace's own loss. `omitted` leaves out an
+    absent value. `shape` and `aligns` are older spellings of the annotation's shape and of `key`.
     """
     formulas, gradients = _conditional(formula), _conditional(gradient_of)
     return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss)
+
+
+def key(meaning: str, formula: str | Mapping[str, str] = "", *, omitted: bool = False) -> Any:
+    """Declare a field that tells apart the records of one kind."""
+    return field(meaning, formula, aligns=True, omitted=omitted)
 
 
 def _conditional(formula: str | Mapping[str, str]) -> Formula:
@@ -79,7 +84,7 @@ def _conditional(formula: str | Mapping[str, str]) -> Formula:
     return tuple((condition, text) for condition, text in formulas.items() if text)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, key))
 class Record:
     """Base of every line of a trace; fields are given by keyword and never change."""
 
@@ -169,6 +174,9 @@ def read_field(declared: Field, part: Part | None) -> Any:
 
 def _field(name: str, annotation: Any, declared: _Declared) -> Field:
     members = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
-    (value_type,) = members[0].__metadata__
+    value_type, *shapes = members[0].__metadata__
+    if shapes:
+        (shape,) = {*shapes, declared.shape} - {None}
+        declared = declared._replace(shape=shape)
     key = name.rstrip("_").replace("_", "-")
     return Field(name, key, value_type, len(members) > 1, *declared)

@@ -159,6 +159,7 @@ class _ScientificReal(_Real):
 
 class _Reals(_WithReals):
     name = "reals"
+    many: ClassVar = True
     schema: ClassVar = _with_text(_LIST, f"{ABSENT}|{_FIXED}(?:,{_FIXED})*")
 
     def text(self, value: Any, style: Style) -> Iterator[str]:

@@ -136,8 +136,9 @@ def test_weights_that_are_not_reproduced_are_noticed(monkeypatch: MonkeyPatch) -
     def unrepeatable(seed: int) -> SplitMix64:
         return SplitMix64(seed + next(seeds))
 
-    for command, module in (("linear-layers", "linear_layers"), ("swiglu", "swiglu")):
-        monkeypatch.setattr(f"llm_trace.traces.learner.{module}.SplitMix64", unrepeatable)
+    places = {"linear-layers": "learner.linear_layers", "swiglu": "blocks.swiglu"}
+    for command, module in places.items():
+        monkeypatch.setattr(f"llm_trace.traces.{module}.SplitMix64", unrepeatable)
         line = line_of(report_lines(command), "initialized:")
         assert "weights-reproducible=false" in line
 

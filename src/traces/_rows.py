@@ -1,0 +1,117 @@
+"""Records read off a pass: a field of a record is the node of its name.
+
+Nodes are given by the names of fields: `{"input": x, **forward._asdict()}`. A field that declares
+`gradient_of` is read off the way back, as the adjoint of the node that it names last:
+`PositionForward.gated` is the node `gated`. What is not read off is given by keyword.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from ..core.arrays import Array
+from ..core.autodiff import Tensor
+from ..report.records import Field, Record
+
+R = TypeVar("R", bound=Record)
+Nodes = Mapping[str, Any]
+"""A tensor, an array or a list of values a row, by the name of the field that shows it."""
+
+
+class Backward(Protocol):
+    """What knows the adjoints of one pass."""
+
+    def adjoint(self, node: Tensor) -> Array:
+        """d(output)/d(node)."""
+
+
+def forward_row(kind: type[R], nodes: Nodes, at: int | tuple[int, ...], **given: Any) -> R:
+    """The record of row `at` of every node. Raises TypeError for a field without a node."""
+    return _record(kind, nodes, None, at, given)
+
+
+def backward_row(
+    kind: type[R], nodes: Nodes, backward: Backward, at: int | tuple[int, ...], **given: Any
+) -> R:
+    """The same with adjoints where the record has gradients."""
+    return _record(kind, nodes, backward, at, given)
+
+
+def forward_rows(kind: type[R], nodes: Nodes, **given: Any) -> Iterator[R]:
+    """A record a row, row-major over the leading axes; the key that is left counts them.
+
+    Raises TypeError where not exactly one key is left, ValueError for nodes of different lengths.
+    """
+    return _records(kind, nodes, None, given)
+
+
+def backward_rows(kind: type[R], nodes: Nodes, backward: Backward, **given: Any) -> Iterator[R]:
+    """The same with adjoints where the record has gradients."""
+    return _records(kind, nodes, backward, given)
+
+
+def _record(
+    kind: type[R],
+    nodes: Nodes,
+    backward: Backward | None,
+    at: int | tuple[int, ...],
+    given: Mapping[str, Any],
+) -> R:
+    values = {
+        field.attribute: _item(_values(kind, field, nodes, backward)[at])
+        for field in kind.fields
+        if field.attribute not in given
+    }
+    return kind(**values, **given)
+
+
+def _records(
+    kind: type[R], nodes: Nodes, backward: Backward | None, given: Mapping[str, Any]
+) -> Iterator[R]:
+    fields = [field for field in kind.fields if field.attribute not in given]
+    counters = [
+        field.attribute for field in fields if field.aligns and field.attribute not in nodes
+    ]
+    if len(counters) != 1:
+        raise TypeError(f"{kind.__name__}: expected one key to count rows with, found {counters}")
+    columns = {
+        field.attribute: _rows(field, _values(kind, field, nodes, backward))
+        for field in fields
+        if field.attribute not in counters
+    }
+    for number, row in enumerate(zip(*columns.values(), strict=True)):
+        values = dict(zip(columns, map(_item, row), strict=True))
+        yield kind(**{counters[0]: number}, **values, **given)
+
+
+def _values(kind: type[Record], field: Field, nodes: Nodes, backward: Backward | None) -> Any:
+    """The node of a field, or its adjoint, as an array; a list of other values as it is."""
+    expressions = {expression for _, expression in field.gradient_of} if backward else set()
+    names = {expression.rpartition(".")[2] for expression in expressions} or {field.attribute}
+    if len(names) != 1:
+        raise TypeError(
+            f"{kind.__name__}.{field.attribute}: expected one node, found {sorted(names)}"
+        )
+    (name,) = names
+    if name not in nodes:
+        raise TypeError(f"{kind.__name__}.{field.attribute}: expected a node {name}, found none")
+    node = nodes[name]
+    if backward and expressions:
+        return backward.adjoint(node)
+    return node.value if isinstance(node, Tensor) else node
+
+
+def _rows(field: Field, values: Any) -> Sequence[Any] | Array:
+    """One item a row: the last axis of an array is the row, where the field holds many values."""
+    if not isinstance(values, np.ndarray):
+        return list(values)
+    if not field.type.many:
+        return values.reshape(-1)
+    return values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
+
+
+def _item(value: Any) -> Any:
+    """A number of an array as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,1 @@
+"""Parts of a feed-forward network and its loss: projections, gates, operations."""
