@@ -7,6 +7,7 @@ that help and lists need no numpy.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,10 @@ FORMS = {"--report": "report", "--style rust": "rust", "--format jsonl": "jsonl"
 def main() -> None:
     """Run the program. A user's mistake ends in one line and status 2, a closed pipe quietly."""
     try:
+        if "_LLM_TRACE_COMPLETE" in os.environ:
+            from .commands._completion import register
+
+            register()
         status: Any = cli.main(prog_name="llm-trace", standalone_mode=False)
     except (click.ClickException, LlmTraceError, OSError, MemoryError) as error:
         tell(one_line(error))

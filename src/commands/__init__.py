@@ -5,7 +5,9 @@ is its summary, the docstring is its help, and the command itself is the module'
 """
 
 import os.path
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -32,3 +34,15 @@ def load(name: str) -> click.Command | None:
     module = import_module(f".{name}", __name__)
     command: click.Command = module.command
     return command
+
+
+def offered(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Shell completion by the function of that name, which is imported when a shell asks."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[Any]:
+        found: list[Any] = getattr(import_module("._completion", __name__), what)(
+            ctx, parameter, typed
+        )
+        return found
+
+    return complete

@@ -21,6 +21,7 @@ from ..errors import LlmTraceError
 from ..output import emit
 from ..report.stdout import printable, tell
 from ..traces import Entry, entries, find, named
+from . import offered
 from .diff import classes, comparing_options, printed, warn_of_unused
 
 if TYPE_CHECKING:
@@ -33,13 +34,8 @@ if TYPE_CHECKING:
 OPTIONS = {"trace": "", "jsonl": " --format jsonl", "rust": " --style rust", "report": " --report"}
 
 
-def completed(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """Shell completion of a trace's name."""
-    return [*entries()]
-
-
 @click.command("check", help=__doc__)
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completed)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=offered("traces"))
 @click.option(
     "--golden",
     "folder",

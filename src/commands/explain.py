@@ -21,16 +21,21 @@ import click
 
 from ..output import emit
 from ..traces import entries, find
-
-
-def completed(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """Shell completion of a trace's name."""
-    return [name for name in entries() if name.startswith(typed)]
+from . import offered
 
 
 @click.command("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
-@click.argument("what", metavar="TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN]", shell_complete=completed)
-@click.option("--at", metavar="PATH", help="A number, such as 'KIND[key=value].field[2]'.")
+@click.argument(
+    "what",
+    metavar="TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN]",
+    shell_complete=offered("declarations"),
+)
+@click.option(
+    "--at",
+    metavar="PATH",
+    help="A number, such as 'KIND[key=value].field[2]'.",
+    shell_complete=offered("paths"),
+)
 @click.option(
     "--fixture",
     type=click.Path(),

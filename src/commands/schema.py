@@ -8,10 +8,11 @@ import click
 
 from ..output import emit
 from ..traces import entries, find
+from . import offered
 
 
 @click.command("schema", help=__doc__)
-@click.argument("trace", metavar="TRACE", shell_complete=lambda ctx, param, typed: [*entries()])
+@click.argument("trace", metavar="TRACE", shell_complete=offered("traces"))
 @click.pass_context
 def command(ctx: click.Context, trace: str) -> None:
     """Print the schema of one trace."""
