@@ -9,6 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <float.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,41 +63,99 @@ static void product(const double *left, const double *right, double *out, Py_ssi
     }
 }
 
+/* Whether so many values are what the buffer holds; a product that overflows is no size at all. */
+static int holds(const Py_buffer *buffer, Py_ssize_t count, Py_ssize_t rows, Py_ssize_t columns)
+{
+    Py_ssize_t size = sizeof(double);
+    return !__builtin_mul_overflow(size, count, &size) &&
+           !__builtin_mul_overflow(size, rows, &size) &&
+           !__builtin_mul_overflow(size, columns, &size) && size == buffer->len;
+}
+
+static int overlap(const Py_buffer *one, const Py_buffer *other)
+{
+    uintptr_t first = (uintptr_t)one->buf, second = (uintptr_t)other->buf;
+    return first < second + (size_t)other->len && second < first + (size_t)one->len;
+}
+
+/* A contiguous buffer of aligned doubles in the machine's order, or an exception. */
+static int doubles(PyObject *object, Py_buffer *buffer, int flags)
+{
+    if (PyObject_GetBuffer(object, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) < 0)
+        return 0;
+    if (buffer->itemsize == sizeof(double) && buffer->format && !strcmp(buffer->format, "d") &&
+        (uintptr_t)buffer->buf % _Alignof(double) == 0)
+        return 1;
+    PyBuffer_Release(buffer);
+    PyErr_SetString(PyExc_TypeError, "expected aligned float64 values, found others");
+    return 0;
+}
+
+/* What is wrong with the sizes, or nothing. Memory is touched only where nothing is. */
+static const char *fault(const Py_buffer *left, const Py_buffer *right, const Py_buffer *out,
+                         Py_ssize_t count, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t m)
+{
+    if (count < 0 || n < 0 || inner < 0 || m < 0)
+        return "expected sizes from 0 up, found a negative one";
+    if (!holds(left, count, n, inner) || !holds(right, count, inner, m) ||
+        !holds(out, count, n, m))
+        return "expected buffers of the sizes that were given, found others";
+    if (overlap(out, left) || overlap(out, right))
+        return "expected an output of its own, found one that overlaps an operand";
+    return NULL;
+}
+
+static PyObject *multiplied(const Py_buffer *left, const Py_buffer *right, Py_buffer *out,
+                            Py_ssize_t count, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t m)
+{
+    const char *wrong = fault(left, right, out, count, n, inner, m);
+    if (wrong) {
+        PyErr_SetString(PyExc_ValueError, wrong);
+        return NULL;
+    }
+    if (out->len == 0) /* then no buffer bounds the other sizes */
+        Py_RETURN_NONE;
+    size_t room = 0; /* for the panel */
+    double *panel = NULL;
+    if (!__builtin_mul_overflow((size_t)inner, COLUMNS * sizeof(double), &room))
+        panel = malloc(room ? room : 1);
+    if (!panel)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++)
+        product((const double *)left->buf + i * n * inner,
+                (const double *)right->buf + i * inner * m, (double *)out->buf + i * n * m, n,
+                inner, m, panel);
+    Py_END_ALLOW_THREADS
+    free(panel);
+    Py_RETURN_NONE;
+}
+
 static PyObject *multiply(PyObject *module, PyObject *arguments)
 {
+    PyObject *operands[2], *result, *answer = NULL;
     Py_buffer left, right, out;
     Py_ssize_t count, n, inner, m;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*y*w*nnnn", &left, &right, &out, &count, &n, &inner, &m))
+    if (!PyArg_ParseTuple(arguments, "OOOnnnn", &operands[0], &operands[1], &result, &count, &n,
+                          &inner, &m) ||
+        !doubles(operands[0], &left, PyBUF_SIMPLE))
         return NULL;
-    Py_ssize_t size = sizeof(double);
-    int fits = left.len == count * n * inner * size && right.len == count * inner * m * size &&
-               out.len == count * n * m * size;
-    double *panel = fits ? malloc((size_t)inner * COLUMNS * sizeof(double) + 1) : NULL;
-    if (panel) {
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t i = 0; i < count; i++)
-            product((const double *)left.buf + i * n * inner,
-                    (const double *)right.buf + i * inner * m, (double *)out.buf + i * n * m, n,
-                    inner, m, panel);
-        Py_END_ALLOW_THREADS
-        free(panel);
+    if (doubles(operands[1], &right, PyBUF_SIMPLE)) {
+        if (doubles(result, &out, PyBUF_WRITABLE)) {
+            answer = multiplied(&left, &right, &out, count, n, inner, m);
+            PyBuffer_Release(&out);
+        }
+        PyBuffer_Release(&right);
     }
     PyBuffer_Release(&left);
-    PyBuffer_Release(&right);
-    PyBuffer_Release(&out);
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "buffers do not have the sizes that were given");
-        return NULL;
-    }
-    if (!panel)
-        return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return answer;
 }
 
 static PyMethodDef methods[] = {
     {"multiply", multiply, METH_VARARGS,
-     "multiply(left, right, out, count, n, inner, m): contiguous stacks of matrices."},
+     "multiply(left, right, out, count, n, inner, m): contiguous stacks of float64 matrices.\n\n"
+     "Raises ValueError for other sizes and an output that overlaps, TypeError for other values."},
     {NULL, NULL, 0, NULL},
 };
 

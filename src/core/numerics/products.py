@@ -73,6 +73,12 @@ def _block(left: Array, right: Array) -> Array:
     return total
 
 
+def _packed(array: Array) -> Array:
+    """Row-major and aligned, copied where it is not."""
+    packed = np.ascontiguousarray(array)
+    return packed if packed.flags.aligned else packed.copy()
+
+
 def compiled_route() -> Route | None:
     """The compiled route, if it was built and gives the stated bits here."""
     try:
@@ -86,8 +92,7 @@ def compiled_route() -> Route | None:
         if m < n and m < 8:  # fewer columns than are summed at once
             return compiled(right.swapaxes(1, 2), left.swapaxes(1, 2)).swapaxes(1, 2)
         out = np.empty((count, n, m))
-        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-        multiply(left, right, out, count, n, inner, m)
+        multiply(_packed(left), _packed(right), out, count, n, inner, m)
         return out
 
     # A compiler's options may fuse or reorder. Sums of 64 inexact products show either.
