@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: help demo test golden golden-grid lint format typecheck check beds beds-quick fuzz bench \
-        numerics-exhaustive clean
+        packages numerics-exhaustive clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 22
@@ -50,11 +50,14 @@ fuzz: $(VENV)/.developer ## ten thousand hostile cases, and how they ended
 bench: $(VENV)/.developer ## start-up, large fixtures and numerics, as ratios in one run
 	@$(BIN)/python benchmarks/bench.py
 
+packages: ## the source distribution and the wheel into dist/, both tried
+	@$(PYTHON) scripts/packages.py
+
 numerics-exhaustive: $(VENV)/.developer ## millions of inputs of every function against MPFR
 	@$(BIN)/python benchmarks/numerics_exhaustive.py
 
 clean: ## remove what was made here
-	rm -rf $(VENV) .typing .beds build *.egg-info src/*.egg-info
+	rm -rf $(VENV) .typing .beds build dist *.egg-info src/*.egg-info
 
 $(VENV)/.program: pyproject.toml src/core/numerics/_products.c
 	@$(PYTHON) -m venv $(VENV)

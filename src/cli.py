@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import commands
+from . import __version__, commands
 from .errors import LlmTraceError
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
@@ -158,7 +158,7 @@ class TraceCommand(click.Command):
     epilog="`llm-trace TRACE --help` says what a trace shows, `llm-trace explain TRACE` what each "
     "of its fields means.",
 )
-@click.version_option(package_name="llm-trace", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Show the help where no command is given."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import llm_trace
 from llm_trace import selfcheck
 from llm_trace.core.arrays import Array
 from llm_trace.core.numerics import exp, tanh
@@ -135,7 +136,11 @@ def test_explain_says_why_it_cannot_without_docstrings() -> None:
 
 
 def test_version() -> None:
-    assert run("--version").stdout.decode().split() == ["llm-trace", version("llm-trace")]
+    assert run("--version").stdout.decode() == f"llm-trace {llm_trace.__version__}\n"
+    assert version("llm-trace") == llm_trace.__version__
+    command = [sys.executable, "-X", "importtime", "-m", "llm_trace", "--version"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert b"importlib.metadata" not in done.stderr  # which takes its time
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,8 +1,10 @@
 """The hooks for pre-commit and the example of a workflow do what they say."""
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,19 +22,26 @@ HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.
 WORKFLOW = yaml.safe_load((ROOT / "examples" / "github-workflow.yml").read_text())
 STEPS = {step.get("name"): step for step in WORKFLOW["jobs"]["check"]["steps"]}
 
-# A `gh` that keeps the comments of one pull request in files, one each.
+FILTER = ".[] | select(.user.login == env.AUTHOR) | select(.body | startswith(env.MARKER)) | .id"
+
+# A `gh` that keeps the comments of one pull request in files, one each, and beside each its author.
 GH = r"""#!/bin/bash
 set -eu
-mkdir -p "$COMMENTS"
+mkdir -p "$COMMENTS" "$AUTHORS"
 if [ "$1" = pr ]; then
   [ "$2 $3 $4" = "comment 7 --body-file" ]
-  cp "$5" "$COMMENTS/$(ls "$COMMENTS" | wc -l)"
+  number=$(ls "$COMMENTS" | wc -l)
+  cp "$5" "$COMMENTS/$number"
+  echo "github-actions[bot]" > "$AUTHORS/$number"
 elif [ "$2" = --paginate ]; then
   [ "$3" = repos/somebody/something/issues/7/comments ]
-  [ "$5" = '.[] | select(.body | startswith(env.MARKER)) | .id' ]
+  [ "$(set -f; echo $5)" = "$FILTER" ]
   for comment in "$COMMENTS"/*; do
-    if [ -e "$comment" ] && [ "$(head -c ${#MARKER} "$comment")" = "$MARKER" ]; then
-      basename "$comment"
+    [ -e "$comment" ] || continue
+    number=$(basename "$comment")
+    if [ "$(cat "$AUTHORS/$number")" = "$AUTHOR" ] &&
+       [ "$(head -c ${#MARKER} "$comment")" = "$MARKER" ]; then
+      echo "$number"
     fi
   done
 else
@@ -60,6 +69,8 @@ def environment(checkout: Path, more: Mapping[str, str] | None = None) -> dict[s
         **os.environ,
         "PATH": path,
         "COMMENTS": str(checkout / "comments"),
+        "AUTHORS": str(checkout / "authors"),
+        "FILTER": FILTER,
         "GITHUB_OUTPUT": str(checkout / "output"),
         "GITHUB_STEP_SUMMARY": str(checkout / "summary"),
         "GITHUB_REPOSITORY": "somebody/something",
@@ -96,6 +107,9 @@ def test_the_hooks_run(checkout: Path) -> None:
     traces = ("golden/swiglu.trace", "golden/qkv.trace")
     assert hook(checkout, "llm-trace-check", *traces) == 0
     assert hook(checkout, "llm-trace-validate", *traces) == 0
+    (checkout / "--quiet.trace").write_bytes((GOLDEN / "qkv.trace").read_bytes())
+    (checkout / "-h.trace").write_text("TRACE swiglu-feed-forward-v1 BEGIN\n")
+    assert hook(checkout, "llm-trace-validate", "--quiet.trace", "-h.trace") == 1
     drift(checkout)
     assert hook(checkout, "llm-trace-check", *traces) == 1
     (checkout / traces[0]).write_text("TRACE swiglu-feed-forward-v1 BEGIN\n")
@@ -116,7 +130,46 @@ def test_the_workflow_asks_for_no_more_than_it_needs() -> None:
         # What others wrote comes through the environment, never into the text of a script.
         assert "${{" not in step.get("run", "")
         assert ("uses" in step) != ("run" in step)
-        assert re.fullmatch(r"actions/[a-z-]+@v\d+", step.get("uses", "actions/x@v1"))
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="runs the filter with jq")
+def test_the_workflow_finds_its_comment_by_marker_and_author() -> None:
+    marker, author = WORKFLOW["env"]["MARKER"], WORKFLOW["env"]["AUTHOR"]
+    found = [(author, f"{marker}\nmine"), ("somebody", f"{marker}\n"), (author, f"x {marker}")]
+    listed = [
+        {"id": number, "user": {"login": login}, "body": body}
+        for number, (login, body) in enumerate(found, 7)
+    ]
+    done = subprocess.run(
+        ["jq", "-r", FILTER],
+        input=json.dumps(listed).encode(),
+        capture_output=True,
+        env={**os.environ, **WORKFLOW["env"]},
+        check=True,
+    )
+    assert done.stdout == b"7\n"
+
+
+WORKFLOWS = [ROOT / "examples" / "github-workflow.yml", *(ROOT / ".github").rglob("*.yml")]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_digest_and_say_their_version(path: Path) -> None:
+    used = [line.strip() for line in path.read_text().splitlines() if "uses:" in line]
+    assert used
+    for line in used:
+        assert re.fullmatch(r"(- )?uses: actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+    assert len({line.partition("@")[2] for line in used}) == len(
+        {line.partition("actions/")[2].partition("@")[0] for line in used}
+    )  # one digest an action
+
+
+def test_the_projects_own_workflow_runs_its_steps() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    commands = [step.get("run", "") for job in jobs.values() for step in job["steps"]]
+    assert ".ci/run" in commands
+    assert "make packages" in commands
+    assert not any("${{" in command for command in commands)
 
 
 def step(checkout: Path, name: str, **variables: str) -> int:
@@ -149,23 +202,27 @@ def comments(checkout: Path) -> list[str]:
 def test_the_workflow_keeps_one_comment(checkout: Path) -> None:
     assert run_workflow(checkout) == 0
     assert comments(checkout) == []
-    (checkout / "comments" / "0").write_text("Somebody else's comment.\n")
+    others = ["Somebody else's comment.\n", "<!-- llm-trace check -->\nI copied its first line.\n"]
+    for number, text in enumerate(others):
+        (checkout / "comments" / str(number)).write_text(text)
+        (checkout / "authors" / str(number)).write_text("somebody\n")
 
     drift(checkout)
     assert run_workflow(checkout) == 1
-    other, mine = comments(checkout)
-    assert other == "Somebody else's comment.\n"
+    *kept, mine = comments(checkout)
+    assert kept == others
     assert mine.startswith("<!-- llm-trace check -->\n**llm-trace**: golden files: 1 the same, 1 ")
     assert "4.634916362007 -&gt; 4.634916362006" in mine
     assert mine.endswith((checkout / "differences.md").read_text())
 
     drift(checkout, "7")
     assert run_workflow(checkout) == 1
-    assert len(comments(checkout)) == 2
+    assert len(comments(checkout)) == 3
 
     (checkout / "golden" / "swiglu.trace").write_bytes((GOLDEN / "swiglu.trace").read_bytes())
     assert run_workflow(checkout) == 0
-    assert comments(checkout)[1] == (
+    assert comments(checkout)[:2] == others
+    assert comments(checkout)[2] == (
         "<!-- llm-trace check -->\n**llm-trace**: golden files: 2 the same.\n"
     )
     assert (checkout / "summary").read_text().count("**llm-trace**") == 4
