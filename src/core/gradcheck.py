@@ -12,25 +12,73 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import sentence
 from .arrays import Array
-from .errors import (
-    AnalyticShapeMismatch,
-    CollapsedProbe,
-    CoordinateFailed,
-    GradcheckError,
-    InvalidSpacing,
-    InvalidStep,
-    InvalidTolerance,
-    NonFiniteAnalytic,
-    NonFiniteDerivative,
-    NonFiniteEvaluation,
-    NonFinitePoint,
-    NonFiniteProbe,
-    NonFiniteSlope,
-    NoSamples,
-    NothingToSample,
-    attributed,
-)
+from .errors import CoreError, OutOfRange, attributed
+from .numerics.digits import shortest
+
+_CHECK = "gradient check"
+
+
+class GradcheckError(CoreError):
+    """Base of the errors about central differences."""
+
+
+class InvalidStep(GradcheckError):
+    """The step must be positive and finite."""
+
+    message = sentence("gradient check step", "a positive, finite number", "{step}")
+    step: float
+
+
+class CollapsedProbe(GradcheckError):
+    """The step is too small to move the point."""
+
+    message = "{side} perturbation from point {point} by step {step} rounds back to the point"
+    side: str
+    point: float
+    step: float
+
+
+class NonFiniteEvaluation(GradcheckError):
+    """The function returned NaN or an infinity."""
+
+    message = sentence("{side} evaluation", "a finite number", "{value}")
+    side: str
+    value: float
+
+
+class AnalyticShapeMismatch(GradcheckError):
+    """Values and their gradient must have one shape."""
+
+    message = sentence("analytic gradient", "shape {parameter}", "{analytic}")
+    parameter: tuple[int, ...]
+    analytic: tuple[int, ...]
+
+
+class NonFiniteDifference(GradcheckError):
+    """A point, slope or derivative left the finite range."""
+
+    message = sentence("{what}", "a finite number", "{value}")
+    what: str
+    value: float
+
+
+class EvaluationFailed(GradcheckError):
+    """The function itself refused to be evaluated."""
+
+    message = "{side} evaluation at {point}: {source}"
+    side: str
+    point: float
+    source: CoreError
+
+
+class CoordinateFailed(GradcheckError):
+    """A refusal at one coordinate of a tensor."""
+
+    message = "gradient check at coordinate {coordinate}: {source}"
+    coordinate: tuple[int, ...]
+    source: GradcheckError
 
 
 class Stencil(NamedTuple):
@@ -120,7 +168,7 @@ def check_gradient(
 
     At most `max_samples` coordinates are taken, evenly spaced over the flat index. Everything that
     can be refused is refused before the first call of `objective`: raises InvalidStep,
-    InvalidTolerance, AnalyticShapeMismatch, NoSamples, NothingToSample or CoordinateFailed.
+    OutOfRange, AnalyticShapeMismatch or CoordinateFailed.
     """
     _require_step(step)
     _require_tolerance(tolerance)
@@ -131,7 +179,7 @@ def check_gradient(
         at = tuple(int(axis_index) for axis_index in np.unravel_index(index, values.shape))
         with attributed(CoordinateFailed, refusal=GradcheckError, coordinate=at):
             probe = stencil(float(values[at]), step)
-            _require_analytic(float(analytic[at]))
+            _finite("analytic derivative", float(analytic[at]))
         probes.append((index, at, probe))
     checks = []
     for index, at, probe in probes:
@@ -161,11 +209,11 @@ def central_difference(function: Callable[[float], float], point: float, step: f
 
 
 def sample_indices(size: int, max_samples: int) -> tuple[int, ...]:
-    """Evenly spaced flat indices, both ends among them. Raises NoSamples, NothingToSample."""
+    """Evenly spaced flat indices, both ends among them. Raises OutOfRange."""
     if max_samples < 1:
-        raise NoSamples
+        raise OutOfRange(layer=_CHECK, part="samples", expected="at least 1", found=max_samples)
     if size == 0:
-        raise NothingToSample
+        raise OutOfRange(layer=_CHECK, part="values", expected="at least one", found=0)
     count = min(max_samples, size)
     if count == 1:
         return (size // 2,)
@@ -176,17 +224,17 @@ def stencil(point: float, step: float) -> Stencil:
     """The probes around `point`. Raises a GradcheckError if the step cannot move it both ways."""
     _require_step(step)
     if not math.isfinite(point):
-        raise NonFinitePoint(point=point)
+        raise NonFiniteDifference(what="point", value=point)
     minus, plus = point - step, point + step
     for side, probe in (("minus", minus), ("plus", plus)):
         if not math.isfinite(probe):
-            raise NonFiniteProbe(side=side, point=point, step=step)
+            raise NonFiniteDifference(what=f"{side} point of step {shortest(step)}", value=probe)
         if probe == point:
             raise CollapsedProbe(side=side, point=point, step=step)
     minus_spacing, plus_spacing = point - minus, plus - point
-    for side, probe, spacing in (("minus", minus, minus_spacing), ("plus", plus, plus_spacing)):
+    for side, spacing in (("minus", minus_spacing), ("plus", plus_spacing)):
         if not (math.isfinite(spacing) and spacing > 0.0):
-            raise InvalidSpacing(side=side, point=point, probe=probe, spacing=spacing)
+            raise NonFiniteDifference(what=f"{side} spacing of {shortest(point)}", value=spacing)
     larger = max(minus_spacing, plus_spacing)
     left, right = minus_spacing / larger, plus_spacing / larger
     both = left + right
@@ -195,16 +243,22 @@ def stencil(point: float, step: float) -> Stencil:
 
 
 def evaluate(function: Callable[[float], float], probe: Stencil) -> Difference:
-    """Three calls: minus, center, plus. Raises NonFiniteEvaluation and NonFiniteSlope."""
-    minus, center, plus = (
-        _finite(NonFiniteEvaluation, side, function(x))
-        for side, x in (("minus", probe.minus), ("center", probe.point), ("plus", probe.plus))
-    )
-    left = _finite(NonFiniteSlope, "minus", (center - minus) / probe.minus_spacing)
-    right = _finite(NonFiniteSlope, "plus", (plus - center) / probe.plus_spacing)
-    derivative = probe.left_weight * left + probe.right_weight * right
-    if not math.isfinite(derivative):
-        raise NonFiniteDerivative(value=derivative)
+    """Three calls: minus, center, plus.
+
+    Raises NonFiniteEvaluation, EvaluationFailed where `function` raises a CoreError, and
+    NonFiniteDifference.
+    """
+    values = []
+    for side, x in (("minus", probe.minus), ("center", probe.point), ("plus", probe.plus)):
+        with attributed(EvaluationFailed, side=side, point=x):
+            value = float(function(x))  # it may be a numpy scalar, whose overflow would warn
+        if not math.isfinite(value):
+            raise NonFiniteEvaluation(side=side, value=value)
+        values.append(value)
+    minus, center, plus = values
+    left = _finite("minus slope", (center - minus) / probe.minus_spacing)
+    right = _finite("plus slope", (plus - center) / probe.plus_spacing)
+    derivative = _finite("derivative", probe.left_weight * left + probe.right_weight * right)
     return Difference(probe, minus, center, plus, left, right, derivative)
 
 
@@ -214,9 +268,8 @@ def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
     Each is divided before they are subtracted, so the largest finite values can be compared.
     """
     _require_tolerance(tolerance)
-    _require_analytic(analytic)
-    if not math.isfinite(numerical):
-        raise NonFiniteDerivative(value=numerical)
+    _finite("analytic derivative", analytic)
+    _finite("numerical derivative", numerical)
     scale = max(1.0, abs(analytic), abs(numerical))
     scaled_error = abs(analytic / scale - numerical / scale)
     return Comparison(
@@ -230,10 +283,9 @@ def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
     )
 
 
-def _finite(error: type[NonFiniteEvaluation | NonFiniteSlope], side: str, value: float) -> float:
-    value = float(value)  # an objective may return a numpy scalar, whose overflow would warn
+def _finite(what: str, value: float) -> float:
     if not math.isfinite(value):
-        raise error(side=side, value=value)
+        raise NonFiniteDifference(what=what, value=value)
     return value
 
 
@@ -244,9 +296,5 @@ def _require_step(step: float) -> None:
 
 def _require_tolerance(tolerance: float) -> None:
     if not (math.isfinite(tolerance) and tolerance >= 0.0):
-        raise InvalidTolerance(tolerance=tolerance)
-
-
-def _require_analytic(value: float) -> None:
-    if not math.isfinite(value):
-        raise NonFiniteAnalytic(value=value)
+        expected = "a finite number from 0 up"
+        raise OutOfRange(layer=_CHECK, part="tolerance", expected=expected, found=tolerance)

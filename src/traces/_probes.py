@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, sum_axis
-from ..core.errors import CoreError
+from ..core.errors import CoreError, ShapeMismatch
 from ..core.nn.parameters import NamedParameter
 from ..report.learner import shape_list
 
@@ -23,6 +23,12 @@ class Layer(Protocol):
 def refused(call: Callable[[], object], error: CoreError) -> bool:
     """Whether `call` raises exactly `error`, facts included."""
     return refusal(call) == error
+
+
+def unfit_input(width: int, found: tuple[int, ...]) -> ShapeMismatch:
+    """What a linear layer says of an input of shape `found`, whose last axis is not `width`."""
+    expected = f"shape ... x {width}"
+    return ShapeMismatch(layer="linear", part="input", expected=expected, found=found)
 
 
 def refusal(call: Callable[[], object]) -> CoreError | None:

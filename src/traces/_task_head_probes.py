@@ -6,14 +6,14 @@ import numpy as np
 
 from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, exp, indexed_mean_nll, log_softmax, no_grad
-from ..core.errors import (
-    CoreError,
+from ..core.autodiff.errors import (
     EmptyMeanAxis,
     EmptyTargets,
     FullyMaskedRow,
     NonFiniteForward,
     TargetOutOfBounds,
 )
+from ..core.errors import CoreError
 from ..core.nn.attention import padding
 from ..core.nn.parameters import NamedParameter, named_parameter
 from ..report.records import Record, field

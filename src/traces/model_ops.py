@@ -27,13 +27,13 @@ from ..core.autodiff import (
     silu,
     trace_backward,
 )
-from ..core.errors import (
-    CoreError,
+from ..core.autodiff.errors import (
     EmptyTargets,
     GatherIdOutOfBounds,
     NonFiniteForward,
     TargetOutOfBounds,
 )
+from ..core.errors import CoreError
 from ..core.gradcheck import GradcheckReport, check_gradient
 from ..core.numerics import sum_axis as sum_values
 from ..fixtures.fixture import Fixture, indices, integer, real, reals, word

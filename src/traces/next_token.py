@@ -25,7 +25,8 @@ from ..core.autodiff import (
     softmax,
     trace_backward,
 )
-from ..core.errors import CoreError, FullyMaskedRow
+from ..core.autodiff.errors import FullyMaskedRow
+from ..core.errors import CoreError
 from ..core.nn.attention import causal
 from ..core.nn.encoder import Norm
 from ..fixtures.errors import FixtureError

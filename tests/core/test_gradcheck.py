@@ -9,24 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from llm_trace.core.autodiff import backward, constant, parameter, silu
-from llm_trace.core.errors import (
+from llm_trace.core.autodiff import backward, constant, exp, parameter, silu
+from llm_trace.core.errors import CoreError, OutOfRange
+from llm_trace.core.gradcheck import (
     AnalyticShapeMismatch,
     CollapsedProbe,
     CoordinateFailed,
-    CoreError,
     InvalidStep,
-    InvalidTolerance,
-    NonFiniteAnalytic,
-    NonFiniteDerivative,
+    NonFiniteDifference,
     NonFiniteEvaluation,
-    NonFinitePoint,
-    NonFiniteProbe,
-    NonFiniteSlope,
-    NoSamples,
-    NothingToSample,
-)
-from llm_trace.core.gradcheck import (
     central_difference,
     check_gradient,
     compare,
@@ -79,14 +70,14 @@ def test_samples_are_distinct_ordered_and_hold_both_ends(size: int, samples: int
 
 
 def test_no_samples_are_refused_before_no_values() -> None:
-    with pytest.raises(NoSamples):
+    with pytest.raises(OutOfRange):
         sample_indices(0, 0)
-    with pytest.raises(NothingToSample):
+    with pytest.raises(OutOfRange):
         sample_indices(0, 1)
 
 
 def test_a_negative_number_of_samples_is_refused() -> None:
-    with pytest.raises(NoSamples):
+    with pytest.raises(OutOfRange):
         sample_indices(3, -1)
 
 
@@ -191,8 +182,8 @@ def test_unequal_weights_cancel_the_quadratic_term() -> None:
         ([NAN, INF, INF], 1, NonFiniteEvaluation(side="minus", value=NAN)),
         ([1.0, INF, NAN], 2, NonFiniteEvaluation(side="center", value=INF)),
         ([1.0, 1.0, -INF], 3, NonFiniteEvaluation(side="plus", value=-INF)),
-        ([-LARGEST, LARGEST, -LARGEST], 3, NonFiniteSlope(side="minus", value=INF)),
-        ([0.0, -LARGEST / 8, LARGEST / 4], 3, NonFiniteSlope(side="plus", value=INF)),
+        ([-LARGEST, LARGEST, -LARGEST], 3, NonFiniteDifference(what="minus slope", value=INF)),
+        ([0.0, -LARGEST / 8, LARGEST / 4], 3, NonFiniteDifference(what="plus slope", value=INF)),
     ],
 )
 def test_evaluation_stops_at_the_first_value_that_is_not_finite(
@@ -207,7 +198,7 @@ def test_evaluation_stops_at_the_first_value_that_is_not_finite(
 
 def test_an_objective_may_return_numpy_scalars() -> None:
     values = iter([np.float64(-LARGEST), np.float64(LARGEST), np.float64(0.0)])
-    with pytest.raises(NonFiniteSlope):
+    with pytest.raises(NonFiniteDifference):
         central_difference(lambda x: next(values), 0.0, 0.25)
 
 
@@ -225,9 +216,9 @@ def test_differences_hold_plain_floats() -> None:
         (NAN, 0.0, InvalidStep(step=0.0)),
         (NAN, -1.0, InvalidStep(step=-1.0)),
         (0.0, INF, InvalidStep(step=INF)),
-        (INF, 1.0, NonFinitePoint(point=INF)),
-        (-LARGEST, 1e308, NonFiniteProbe(side="minus", point=-LARGEST, step=1e308)),
-        (LARGEST, 1e308, NonFiniteProbe(side="plus", point=LARGEST, step=1e308)),
+        (INF, 1.0, NonFiniteDifference(what="point", value=INF)),
+        (-LARGEST, 1e308, NonFiniteDifference(what="minus point of step 1e308", value=-INF)),
+        (LARGEST, 1e308, NonFiniteDifference(what="plus point of step 1e308", value=INF)),
         (1.0, 1e-20, CollapsedProbe(side="minus", point=1.0, step=1e-20)),
         (-1.0, 2.0**-54 * 1.2, CollapsedProbe(side="minus", point=-1.0, step=2.0**-54 * 1.2)),
         (1.0, 2.0**-53, CollapsedProbe(side="plus", point=1.0, step=2.0**-53)),
@@ -284,20 +275,20 @@ def test_an_error_as_large_as_the_tolerance_passes() -> None:
 
 @pytest.mark.parametrize("tolerance", [-1.0, INF, NAN])
 def test_a_tolerance_is_refused_before_the_derivatives(tolerance: float) -> None:
-    with pytest.raises(InvalidTolerance):
+    with pytest.raises(OutOfRange):
         compare(NAN, NAN, tolerance)
 
 
 def test_the_analytic_derivative_is_refused_before_the_numerical() -> None:
-    with pytest.raises(NonFiniteAnalytic) as refused:
+    with pytest.raises(NonFiniteDifference) as refused:
         compare(INF, -INF, 0.0)
-    assert refused.value == NonFiniteAnalytic(value=INF)
+    assert refused.value == NonFiniteDifference(what="analytic derivative", value=INF)
 
 
 def test_a_numerical_derivative_is_refused_by_its_own_name() -> None:
-    with pytest.raises(NonFiniteDerivative) as refused:
+    with pytest.raises(NonFiniteDifference) as refused:
         compare(0.0, INF, 0.0)
-    assert refused.value == NonFiniteDerivative(value=INF)
+    assert refused.value == NonFiniteDifference(what="numerical derivative", value=INF)
 
 
 # Tensors ----------------------------------------------------------------------------------------
@@ -307,11 +298,37 @@ def test_a_numerical_derivative_is_refused_by_its_own_name() -> None:
     ("values", "analytic", "step", "tolerance", "samples", "error"),
     [
         ([], [1.0], 0.0, -1.0, 0, InvalidStep(step=0.0)),
-        ([], [1.0], 1.0, -1.0, 0, InvalidTolerance(tolerance=-1.0)),
+        (
+            [],
+            [1.0],
+            1.0,
+            -1.0,
+            0,
+            OutOfRange(
+                layer="gradient check",
+                part="tolerance",
+                expected="a finite number from 0 up",
+                found=-1.0,
+            ),
+        ),
         ([], [1.0], 1.0, 0.0, 0, AnalyticShapeMismatch(parameter=(0,), analytic=(1,))),
         ([[1.0]], [1.0], 1.0, 0.0, 1, AnalyticShapeMismatch(parameter=(1, 1), analytic=(1,))),
-        ([], [], 1.0, 0.0, 0, NoSamples()),
-        ([], [], 1.0, 0.0, 1, NothingToSample()),
+        (
+            [],
+            [],
+            1.0,
+            0.0,
+            0,
+            OutOfRange(layer="gradient check", part="samples", expected="at least 1", found=0),
+        ),
+        (
+            [],
+            [],
+            1.0,
+            0.0,
+            1,
+            OutOfRange(layer="gradient check", part="values", expected="at least one", found=0),
+        ),
         (
             [[0.0, 0.0], [1e300, 0.0]],
             [[0.0, 0.0], [0.0, INF]],
@@ -338,7 +355,10 @@ def test_a_numerical_derivative_is_refused_by_its_own_name() -> None:
             1.0,
             0.0,
             9,
-            CoordinateFailed(coordinate=(0, 1), source=NonFiniteAnalytic(value=-INF)),
+            CoordinateFailed(
+                coordinate=(0, 1),
+                source=NonFiniteDifference(what="analytic derivative", value=-INF),
+            ),
         ),
         (
             [NAN],
@@ -369,7 +389,7 @@ def test_everything_is_refused_before_the_first_call(
         )
     if error is None:
         assert str(refused.value) == (
-            "gradient check at coordinate [0] failed: gradient-check point NaN must be finite"
+            "gradient check at coordinate [0]: point: expected a finite number, found NaN"
         )
     else:
         assert refused.value == error
@@ -397,9 +417,26 @@ def test_a_failing_evaluation_names_its_coordinate() -> None:
             objective, np.zeros((2, 1)), np.zeros((2, 1)), step=0.5, tolerance=0.0, max_samples=2
         )
     assert str(refused.value) == (
-        "gradient check at coordinate [1, 0] failed: plus function evaluation returned NaN"
+        "gradient check at coordinate [1, 0]: plus evaluation: expected a finite number, found NaN"
     )
     assert isinstance(refused.value.__cause__, NonFiniteEvaluation)
+
+
+@pytest.mark.parametrize(("side", "from_"), [("minus", -0.5), ("center", 0.0), ("plus", 0.5)])
+def test_an_objective_that_refuses_names_its_coordinate_and_the_evaluation(
+    side: str, from_: float
+) -> None:
+    def objective(x: Array) -> float:
+        large = x[0, 0] == 0.25 and x[0, 1] == from_
+        return float(exp(constant(710.0 if large else 0.0)).value)
+
+    values = np.array([[0.25, 0.0]])
+    with pytest.raises(CoordinateFailed) as refused:
+        check_gradient(objective, values, np.zeros((1, 2)), step=0.5, tolerance=0.0, max_samples=1)
+    assert str(refused.value) == (
+        f"gradient check at coordinate [0, 1]: {side} evaluation at {from_}: "
+        "exp produced non-finite value inf at flat index 0"
+    )
 
 
 def test_other_errors_of_the_objective_come_through() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import Mask, constant
-from llm_trace.core.errors import FullyMaskedRow, NoClasses
+from llm_trace.core.autodiff.errors import FullyMaskedRow, NoClasses
+from llm_trace.core.errors import ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import attention as layer
-from llm_trace.core.nn.errors import AttentionZeroWidth
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import attention_head
 from llm_trace.traces._attention_head_records import (
@@ -277,5 +277,5 @@ def test_wrong_fixtures_end_in_one_line() -> None:
     with pytest.raises(FixtureError, match="a result of at most"):
         AttentionHeadFixture(input=np.zeros((3000, 5)), upstream=np.zeros((3000, 3)), tokens=None)
     empty = np.zeros((0, 5))
-    with pytest.raises(AttentionZeroWidth):
+    with pytest.raises(ShapeMismatch):
         records("attention-head", query_weight=empty, key_weight=empty)

@@ -7,8 +7,8 @@ import pytest
 
 from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import constant
+from llm_trace.core.errors import ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
-from llm_trace.core.nn.errors import AttentionNoHeads, AttentionOutputWidth
 from llm_trace.core.numerics import matmul
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import attention_heads
@@ -186,14 +186,14 @@ def test_a_batch_and_its_sequences_agree() -> None:
 
 
 def test_wrong_fixtures_end_in_one_line() -> None:
-    with pytest.raises(AttentionOutputWidth, match="must read 6 concatenated features, got 5"):
+    with pytest.raises(ShapeMismatch, match="output weight columns: expected 6, found 5"):
         records("attention-heads", output_weight=np.ones((5, 5)))
     none = {
         "query_weights": np.zeros((0, 3, 5)),
         "key_weights": np.zeros((0, 3, 5)),
         "value_weights": np.zeros((0, 3, 5)),
     }
-    with pytest.raises(AttentionNoHeads):
+    with pytest.raises(ShapeMismatch):
         records("attention-heads", **none)
     with pytest.raises(FixtureError, match="value_weights: expected shape heads=2 x value"):
         AttentionHeadsFixture(value_weights=np.ones((3, 3, 5)))

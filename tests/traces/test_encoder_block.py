@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from llm_trace.core.arrays import Array
-from llm_trace.core.errors import CoreError, NoClasses
+from llm_trace.core.autodiff.errors import NoClasses
+from llm_trace.core.errors import CoreError, OutOfRange, ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
-from llm_trace.core.nn.errors import AttentionOutputWidth, LayerNormEpsilon
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.records import Record
 from llm_trace.traces import _proverb
@@ -352,11 +352,11 @@ def test_other_sizes_compute() -> None:
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"epsilon": 0.0}, LayerNormEpsilon),
-        ({"epsilon": -1.0}, LayerNormEpsilon),
+        ({"epsilon": 0.0}, OutOfRange),
+        ({"epsilon": -1.0}, OutOfRange),
         ({"position_base": 0.0}, FixtureError),
         ({"position_base": -2.0}, FixtureError),
-        ({"attention_output_weight": np.zeros((5, 7))}, AttentionOutputWidth),
+        ({"attention_output_weight": np.zeros((5, 7))}, ShapeMismatch),
         ({"ids": (), "upstream": np.zeros((0, 5))}, NoClasses),
         ({"embeddings": np.full((9, 5), 1e308)}, CoreError),
     ],

@@ -7,9 +7,9 @@ import pytest
 
 from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import constant, transpose
+from llm_trace.core.errors import OutOfRange, ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import patches as layer
-from llm_trace.core.nn.errors import PatchParameterShape, PatchSide
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces.vit_patches import (
     FixtureRecord,
@@ -129,11 +129,14 @@ def test_pixels_that_are_misplaced_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wrong_fixtures_end_in_one_line() -> None:
-    with pytest.raises(PatchSide, match="patch side 4 must divide the image's height 6"):
+    with pytest.raises(
+        OutOfRange,
+        match="a divisor of the image's height 6 and width 6, found 4",
+    ):
         records(COMMAND, side=4)
-    with pytest.raises(PatchParameterShape, match="projection must have shape 4 x 4"):
+    with pytest.raises(ShapeMismatch, match="projection: expected shape 4 x 4"):
         records(COMMAND, side=2)
-    with pytest.raises(PatchParameterShape, match="positions must have shape 10 x 4"):
+    with pytest.raises(ShapeMismatch, match="positions: expected shape 10 x 4"):
         records(COMMAND, side=2, projection_weight=np.ones((4, 4)))
     with pytest.raises(FixtureError, match="class_token: expected shape model=4, found 3"):
         VitPatchesFixture(class_token=np.ones(3))

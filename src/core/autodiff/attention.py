@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..errors import ClassAxisOutOfBounds, FullyMaskedRow, MaskShape, NoClasses
+from ..errors import ShapeMismatch, shape_text
 from ..numerics import exp, sum_axis
+from .errors import ClassAxisOutOfBounds, FullyMaskedRow, NoClasses
 from .operation import Forward, unary
 
 Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
@@ -17,8 +18,9 @@ def softmax(x: Array, *, visible: Mask | None = None) -> Forward:
     """e^x / (sum of e^x) over the last axis, of what `visible` (broadcast to x) leaves; +0.0 else.
 
     The maximum of the visible values is subtracted first. Sums take every source in order, a hidden
-    one as +0.0. Raises ClassAxisOutOfBounds for a scalar, NoClasses for an empty axis, MaskShape,
-    then FullyMaskedRow for the first row in which nothing is visible.
+    one as +0.0. Raises ClassAxisOutOfBounds for a scalar, NoClasses for an empty axis,
+    ShapeMismatch for a mask that does not fit, then FullyMaskedRow for the first row in which
+    nothing is visible.
     """
     _, exponentials, denominator = stable_exponentials(x, visible)
     p = exponentials / denominator
@@ -48,7 +50,10 @@ def _broadcast(visible: Mask, x: Array) -> Mask:
     try:
         mask = np.broadcast_to(visible, x.shape)
     except ValueError as error:
-        raise MaskShape(mask=visible.shape, scores=x.shape) from error
+        expected = f"what broadcasts to scores of {shape_text(x.shape)}"
+        raise ShapeMismatch(
+            layer="softmax", part="mask", expected=expected, found=visible.shape
+        ) from error
     seen = mask.any(axis=-1)
     if not seen.all():
         row = np.unravel_index(int(np.argmin(seen)), seen.shape)

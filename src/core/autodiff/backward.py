@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..errors import (
+from .errors import (
     GraphReleased,
     NonFiniteAccumulatedGradient,
     NonFinitePassAdjoint,

@@ -6,12 +6,12 @@ In every VJP of this package `g` is the adjoint of the output.
 import numpy as np
 
 from ..arrays import Array
-from ..errors import IncompatibleBroadcast, MatmulBatchMismatch
 from ..numerics import exp as exp_
 from ..numerics import log as log_
 from ..numerics import sigmoid as sigmoid_
 from ..numerics import tanh as tanh_
 from ..numerics import unbroadcast
+from .errors import IncompatibleBroadcast, MatmulBatchMismatch
 from .operation import Forward, binary, unary
 
 

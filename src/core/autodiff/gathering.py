@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array, IndexArray
-from ..errors import GatherIdCount, GatherIdOutOfBounds, GatherTableRank
+from ..errors import ShapeMismatch
 from ..numerics import scatter_add_rows
+from .errors import GatherIdOutOfBounds
 from .operation import Forward, unary
 
 
@@ -18,14 +19,16 @@ def gather_rows(
     """Rows `ids` of a (rows, width) table -> (*shape, width); `shape` defaults to (len(ids),).
 
     An id that repeats receives the sum of its positions' adjoints, in order of position.
-    Raises GatherTableRank, GatherIdCount, then GatherIdOutOfBounds for the first bad position.
+    Raises ShapeMismatch, then GatherIdOutOfBounds for the first bad position.
     """
     if table.ndim != 2:
-        raise GatherTableRank(rank=table.ndim)
+        raise ShapeMismatch(
+            layer="gather", part="table", expected="shape rows x width", found=table.shape
+        )
     rows, width = table.shape
     shape = (len(ids),) if shape is None else shape
     if math.prod(shape) != len(ids):
-        raise GatherIdCount(expected=math.prod(shape), actual=len(ids))
+        raise ShapeMismatch(layer="gather", part="ids", expected=math.prod(shape), found=len(ids))
     picked, outside = indices_below(rows, ids)
     if outside is not None:
         raise GatherIdOutOfBounds(position=outside, index=int(ids[outside]), rows=rows)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..arrays import Array
-from ..errors import EmptyMeanAxis, ReductionAxisOutOfBounds
 from ..numerics import sum_axis
+from .errors import EmptyMeanAxis, ReductionAxisOutOfBounds
 from .operation import Forward, unary
 
 

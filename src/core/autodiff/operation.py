@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec
 import numpy as np
 
 from ..arrays import Array
-from ..errors import NonFiniteForward, ReleasedOperand
+from .errors import NonFiniteForward, ReleasedOperand
 from .release import reaches_release, releases
 from .tensor import Tensor, Vjp, frozen, is_recording, refuse_non_finite
 

@@ -11,14 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, IndexArray
-from ..errors import (
-    ClassAxisOutOfBounds,
-    EmptyTargets,
-    NoClasses,
-    TargetCount,
-    TargetOutOfBounds,
-)
+from ..errors import ShapeMismatch
 from ..numerics import exp, log1p, sum_axis
+from .errors import ClassAxisOutOfBounds, EmptyTargets, NoClasses, TargetOutOfBounds
 from .gathering import indices_below
 from .operation import Forward, unary
 
@@ -61,7 +56,7 @@ def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int] | IndexArray
     """Mean over groups of -log softmax(x)[target]; scalar, in nats; never -0.0.
 
     A group is one row-major coordinate of the axes other than `axis`. Raises
-    ClassAxisOutOfBounds, NoClasses, TargetCount, EmptyTargets, TargetOutOfBounds, in this order.
+    ClassAxisOutOfBounds, NoClasses, ShapeMismatch, EmptyTargets, TargetOutOfBounds, in this order.
     """
     _require_classes(x, axis)
     classes_first = np.moveaxis(x, axis, 0)
@@ -101,7 +96,7 @@ def _require_classes(x: Array, axis: int) -> None:
 def _checked_targets(shape: tuple[int, int], targets: Sequence[int] | IndexArray) -> IndexArray:
     classes, groups = shape
     if len(targets) != groups:
-        raise TargetCount(expected=groups, actual=len(targets))
+        raise ShapeMismatch(layer="mean NLL", part="targets", expected=groups, found=len(targets))
     if len(targets) == 0:
         raise EmptyTargets()
     checked, outside = indices_below(classes, targets)

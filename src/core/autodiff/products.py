@@ -1,10 +1,10 @@
 """The matrix product."""
 
 from ..arrays import Array
-from ..errors import MatmulBatchMismatch, MatmulInnerMismatch, MatmulRank
 from ..numerics import matmul as matmul_
 from ..numerics import unbroadcast
 from .elementwise import require_broadcast
+from .errors import MatmulBatchMismatch, MatmulInnerMismatch, MatmulRank
 from .operation import Forward, binary
 
 

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array
-from ..errors import (
-    AxisOutOfBounds,
-    BroadcastTargetMismatch,
-    ConcatenationMismatch,
-    IndexOutOfBounds,
-    ReshapeElementCount,
-)
+from ..errors import ShapeMismatch, shape_text
 from ..numerics import unbroadcast
 from .elementwise import require_broadcast
+from .errors import AxisOutOfBounds, IndexOutOfBounds, ReshapeElementCount
 from .operation import Forward, nary, unary
 from .tensor import Tensor
 
@@ -81,13 +76,18 @@ def slice_axis(x: Array, *, axis: int, start: int, stop: int) -> Forward:
 def concatenate(parts: Sequence[Array], *, axis: int) -> Forward:
     """Several tensors one after the other on `axis`; the other extents agree.
 
-    Raises AxisOutOfBounds, then ConcatenationMismatch.
+    Raises AxisOutOfBounds, then ShapeMismatch.
     """
     first = parts[0].shape
     _require_axis(parts[0], axis)
     for part, array in enumerate(parts):
         if array.ndim != len(first) or _without(array.shape, axis) != _without(first, axis):
-            raise ConcatenationMismatch(axis=axis, part=part, first=first, shape=array.shape)
+            raise ShapeMismatch(
+                layer="concatenation",
+                part=f"part {part}",
+                expected=f"{shape_text(first)} but for axis {axis}",
+                found=array.shape,
+            )
     ends = np.cumsum([array.shape[axis] for array in parts]).tolist()  # of integers
 
     def vjp(g: Array) -> tuple[Array, ...]:
@@ -99,7 +99,7 @@ def concatenate(parts: Sequence[Array], *, axis: int) -> Forward:
 def stack(parts: Sequence[Tensor], *, axis: int) -> Tensor:
     """Several tensors of one shape along a new axis: time steps, heads.
 
-    Raises AxisOutOfBounds, then ConcatenationMismatch, whose shapes have the new axis.
+    Raises AxisOutOfBounds, then ShapeMismatch, whose shapes have the new axis.
     """
     raised = [(*part.shape[:axis], 1, *part.shape[axis:]) for part in parts]
     pairs = zip(parts, raised, strict=True)
@@ -119,9 +119,14 @@ def _require_axis(x: Array, axis: int) -> None:
 def broadcast_to(x: Array, *, shape: tuple[int, ...]) -> Forward:
     """Repeat along missing axes and axes of extent 1.
 
-    Raises IncompatibleBroadcast, then BroadcastTargetMismatch.
+    Raises IncompatibleBroadcast, then ShapeMismatch.
     """
     inferred = require_broadcast(x.shape, shape)
     if inferred != shape:
-        raise BroadcastTargetMismatch(input=x.shape, requested=shape, inferred=inferred)
+        raise ShapeMismatch(
+            layer="broadcast",
+            part=f"of {shape_text(x.shape)}",
+            expected=inferred,
+            found=shape,
+        )
     return np.broadcast_to(x, shape).copy(), lambda g: (unbroadcast(g, x.shape),)

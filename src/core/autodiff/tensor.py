@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import Array
-from ..errors import CoreError, NonFiniteLeaf, NotAParameter
+from ..errors import CoreError
+from .errors import NonFiniteLeaf, NotAParameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -5,34 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..autodiff import Tensor, add, matmul, reshape, transpose
-from .errors import (
-    AffineBiasShape,
-    AffineInputRank,
-    AffineInputWidth,
-    AffineWeightRank,
-    AffineZeroWidth,
-)
 from .parameters import NamedParameter, require_unique
+from .shapes import require_features, require_matrix, require_shape
 
 
 @dataclass(frozen=True, eq=False)
 class Affine:
     """x W^T + b with W (output_width, input_width), b (output_width).
 
-    Raises AffineWeightRank, AffineZeroWidth, AffineBiasShape or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     weight: NamedParameter
     bias: NamedParameter
 
     def __post_init__(self) -> None:
-        shape = self.weight.tensor.shape
-        if len(shape) != 2:
-            raise AffineWeightRank(rank=len(shape))
-        if 0 in shape:
-            raise AffineZeroWidth(weight=shape)
-        if self.bias.tensor.shape != (self.output_width,):
-            raise AffineBiasShape(expected=(self.output_width,), actual=self.bias.tensor.shape)
+        require_matrix("affine", "weight", self.weight.tensor.shape)
+        require_shape("affine", "bias", self.bias.tensor.shape, (self.output_width,))
         require_unique(self.parameters)
 
     @property
@@ -51,11 +40,8 @@ class Affine:
         return self.weight.tensor.shape[0]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., input_width) -> (..., output_width). Raises AffineInputRank, AffineInputWidth."""
-        if not x.shape:
-            raise AffineInputRank(rank=0)
-        if x.shape[-1] != self.input_width:
-            raise AffineInputWidth(expected=self.input_width, actual=x.shape[-1])
+        """(..., input_width) -> (..., output_width). Raises ShapeMismatch."""
+        require_features("affine", x.shape, self.input_width)
         if len(x.shape) == 1:
             row = self._map(reshape(x, shape=(1, self.input_width)))
             return reshape(row, shape=(self.output_width,))

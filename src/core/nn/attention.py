@@ -13,18 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..autodiff import Mask, Tensor, concatenate, constant, matmul, mul, softmax, transpose
-from .errors import (
-    AttentionHeadModelWidths,
-    AttentionInputRank,
-    AttentionInputWidth,
-    AttentionModelWidths,
-    AttentionNoHeads,
-    AttentionOutputWidth,
-    AttentionScoreWidths,
-    AttentionWeightRank,
-    AttentionZeroWidth,
-)
+from ..errors import ShapeMismatch
 from .parameters import NamedParameter, require_unique
+from .shapes import require_features, require_matrix, require_width
 
 
 def causal(tokens: int) -> Mask:
@@ -53,8 +44,8 @@ class AttentionPass(NamedTuple):
 class AttentionHead:
     """softmax(Q K^T / sqrt(score_width)) V with Q, K, V = h W_Q^T, h W_K^T, h W_V^T.
 
-    The widths of values and of scores may differ. Raises AttentionWeightRank, AttentionZeroWidth,
-    AttentionModelWidths, AttentionScoreWidths or DuplicateName.
+    The widths of values and of scores may differ. Raises ShapeMismatch or
+    DuplicateName.
     """
 
     query: NamedParameter  # W_Q (score_width, model_width)
@@ -64,13 +55,12 @@ class AttentionHead:
     def __post_init__(self) -> None:
         roles = {"query": self.query, "key": self.key, "value": self.value}
         for role, weight in roles.items():
-            _require_matrix(role, weight)
-        widths = {role: weight.tensor.shape[1] for role, weight in roles.items()}
-        if len({*widths.values()}) != 1:
-            raise AttentionModelWidths(**widths)
-        query, key = self.query.tensor.shape[0], self.key.tensor.shape[0]
-        if query != key:
-            raise AttentionScoreWidths(query=query, key=key)
+            require_matrix("attention", f"{role} weight", weight.tensor.shape)
+        for role, weight in roles.items():
+            require_width(
+                "attention", f"{role} model width", weight.tensor.shape[1], self.model_width
+            )
+        require_width("attention", "key width", self.key.tensor.shape[0], self.score_width)
         require_unique(self.parameters)
 
     @property
@@ -102,13 +92,10 @@ class AttentionHead:
         """(..., tokens, model_width) -> (..., tokens, value_width).
 
         `visible` broadcasts to (..., tokens, tokens), queries before sources. Raises
-        AttentionInputRank, AttentionInputWidth, and what softmax raises: MaskShape, FullyMaskedRow.
+        ShapeMismatch, and what softmax raises: FullyMaskedRow.
         """
         rank = len(h.shape)
-        if rank < 2:
-            raise AttentionInputRank(rank=rank)
-        if h.shape[-1] != self.model_width:
-            raise AttentionInputWidth(expected=self.model_width, actual=h.shape[-1])
+        require_features("attention", h.shape, self.model_width, "tokens")
         query, key, value = (_project(h, weight) for weight in self.parameters)
         scores = matmul(query, transpose(key, first_axis=rank - 2, second_axis=rank - 1))
         scaled = mul(scores, constant(self.scale))
@@ -128,8 +115,7 @@ class MultiHeadPass(NamedTuple):
 class MultiHeadAttention:
     """[O_1 | O_2 | ...] W_O^T: every head reads the whole input, the features of all are mixed.
 
-    Raises AttentionNoHeads, AttentionHeadModelWidths, AttentionWeightRank, AttentionZeroWidth,
-    AttentionOutputWidth or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     heads: tuple[AttentionHead, ...]
@@ -137,17 +123,14 @@ class MultiHeadAttention:
 
     def __post_init__(self) -> None:
         if not self.heads:
-            raise AttentionNoHeads
+            raise ShapeMismatch(layer="attention", part="heads", expected="at least one", found=0)
         for index, head in enumerate(self.heads):
-            if head.model_width != self.model_width:
-                raise AttentionHeadModelWidths(
-                    head=index, expected=self.model_width, actual=head.model_width
-                )
-        _require_matrix("output", self.output)
-        if self.output.tensor.shape[1] != self.concatenated_width:
-            raise AttentionOutputWidth(
-                expected=self.concatenated_width, actual=self.output.tensor.shape[1]
+            require_width(
+                "attention", f"head {index} model width", head.model_width, self.model_width
             )
+        output = self.output.tensor.shape
+        require_matrix("attention", "output weight", output)
+        require_width("attention", "output weight columns", output[1], self.concatenated_width)
         require_unique(self.parameters)
 
     @property
@@ -176,11 +159,3 @@ class MultiHeadAttention:
 def _project(x: Tensor, weight: NamedParameter) -> Tensor:
     """x W^T of the last axis."""
     return matmul(x, transpose(weight.tensor, first_axis=0, second_axis=1))
-
-
-def _require_matrix(role: str, weight: NamedParameter) -> None:
-    shape = weight.tensor.shape
-    if len(shape) != 2:
-        raise AttentionWeightRank(role=role, rank=len(shape))
-    if 0 in shape:
-        raise AttentionZeroWidth(role=role)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..errors import OutOfRange
 from ..numerics.norms import euclidean_norm
-from .errors import ClippingNorm, ClippingThreshold
 
 SHIFT = 1e-6  # what torch.nn.utils.clip_grad_norm_ adds to the norm
 
@@ -31,8 +31,8 @@ class Clipped(NamedTuple):
 def clip_by_norm(gradients: Sequence[Array], threshold: float) -> Clipped:
     """g if |g| <= threshold, else g * (threshold / |g|); a zero gradient is never divided by zero.
 
-    The norm sums the squares array by array, row-major. Raises ClippingThreshold unless the
-    threshold is positive and finite, ClippingNorm if the norm leaves the range of float64.
+    The norm sums the squares array by array, row-major. Raises OutOfRange unless the
+    threshold is positive and finite, and the norm within the range of float64.
     """
     norm = _norm(gradients, threshold)
     if norm <= threshold:
@@ -44,7 +44,7 @@ def clip_by_shifted_norm(gradients: Sequence[Array], threshold: float) -> Clippe
     """g * min(1, threshold / (|g| + 1e-6)), the factor that PyTorch uses.
 
     Slightly shorter than the threshold, and even a gradient barely below it is scaled. Raises
-    ClippingThreshold, ClippingNorm.
+    OutOfRange too.
     """
     norm = _norm(gradients, threshold)
     factor = min(1.0, threshold / (norm + SHIFT))
@@ -53,11 +53,12 @@ def clip_by_shifted_norm(gradients: Sequence[Array], threshold: float) -> Clippe
 
 def _norm(gradients: Sequence[Array], threshold: float) -> float:
     if not (math.isfinite(threshold) and threshold > 0.0):
-        raise ClippingThreshold(threshold=threshold)
+        expected = "a positive, finite number"
+        raise OutOfRange(layer="clipping", part="threshold", expected=expected, found=threshold)
     flat = [gradient.reshape(-1) for gradient in gradients]
     norm = euclidean_norm(np.concatenate([np.zeros(0), *flat]))
     if not math.isfinite(norm):
-        raise ClippingNorm(norm=norm)
+        raise OutOfRange(layer="gradient", part="norm", expected="a finite number", found=norm)
     return norm
 
 

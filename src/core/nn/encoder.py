@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..autodiff import Mask, Tensor, add, relu
+from ..errors import ShapeMismatch
 from .affine import Affine
 from .attention import MultiHeadAttention, MultiHeadPass
-from .errors import EncoderMaskCount, EncoderNoBlocks, EncoderWidths, MLPHiddenWidths
 from .layer_norm import LayerNorm, LayerNormPass
 from .parameters import NamedParameter, require_unique
+from .shapes import require_width
 
 Norm = Literal["pre", "post"]
 
@@ -33,15 +34,14 @@ class MLPPass(NamedTuple):
 class MLP:
     """relu(x W_1^T + b_1) W_2^T + b_2, the same at every position.
 
-    Raises MLPHiddenWidths or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     up: Affine  # W_1 (hidden_width, model_width)
     down: Affine  # W_2 (output_width, hidden_width)
 
     def __post_init__(self) -> None:
-        if self.down.input_width != self.up.output_width:
-            raise MLPHiddenWidths(written=self.up.output_width, read=self.down.input_width)
+        require_width("MLP", "hidden width", self.down.input_width, self.up.output_width)
         require_unique(self.parameters)
 
     @property
@@ -76,7 +76,7 @@ class EncoderBlock:
     pre:  U = H + MHA(LN_1(H)),   H' = U + MLP(LN_2(U))
     post: U = LN_1(H + MHA(H)),   H' = LN_2(U + MLP(U))
 
-    Raises EncoderWidths or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     first_norm: LayerNorm
@@ -94,8 +94,7 @@ class EncoderBlock:
             ("MLP input", self.mlp.up.input_width),
             ("MLP output", self.mlp.down.output_width),
         ):
-            if found != width:
-                raise EncoderWidths(part=part, expected=width, actual=found)
+            require_width("encoder", f"{part} width", found, width)
         require_unique(self.parameters)
 
     @property
@@ -148,7 +147,7 @@ class StackPass(NamedTuple):
 class EncoderStack:
     """Blocks one after the other, then a LayerNorm of its own if there is one.
 
-    Raises EncoderNoBlocks, EncoderWidths or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     blocks: tuple[EncoderBlock, ...]
@@ -156,13 +155,12 @@ class EncoderStack:
 
     def __post_init__(self) -> None:
         if not self.blocks:
-            raise EncoderNoBlocks
+            raise ShapeMismatch(layer="encoder", part="blocks", expected="at least one", found=0)
         width = self.blocks[0].width
         layers = {f"block {index}": block for index, block in enumerate(self.blocks)}
         norms = {} if self.final_norm is None else {"final norm": self.final_norm}
         for part, layer in (layers | norms).items():
-            if layer.width != width:
-                raise EncoderWidths(part=part, expected=width, actual=layer.width)
+            require_width("encoder", f"{part} width", layer.width, width)
         require_unique(self.parameters)
 
     @property
@@ -174,10 +172,13 @@ class EncoderStack:
     def __call__(self, h: Tensor, visible: Sequence[Mask | None]) -> StackPass:
         """(..., tokens, width) -> the same shape, under one mask (or None) for each block.
 
-        Raises EncoderMaskCount and what attention raises.
+        Raises ShapeMismatch and what attention raises.
         """
         if len(visible) != len(self.blocks):
-            raise EncoderMaskCount(blocks=len(self.blocks), masks=len(visible))
+            blocks, masks = len(self.blocks), len(visible)
+            raise ShapeMismatch(
+                layer="encoder", part="masks", expected=f"{blocks}, one a block", found=masks
+            )
         passes: list[BlockPass] = []
         for block, mask in zip(self.blocks, visible, strict=True):
             passes.append(block(h, mask))

@@ -11,17 +11,10 @@ import math
 import numpy as np
 
 from ..autodiff import Tensor, add, constant, matmul, reshape, slice_axis, transpose
-from .errors import GatedCellShape
+from ..errors import ShapeMismatch
 from .parameters import NamedParameter, named_parameter
+from .shapes import require_shape
 from .splitmix64 import SplitMix64
-
-
-def require_shape(cell: str, part: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Refuse another shape. Raises GatedCellShape."""
-    if shape != expected:
-        raise GatedCellShape(
-            cell=cell, part=part, expected=" x ".join(map(str, expected)), actual=shape
-        )
 
 
 def require_weights(
@@ -32,12 +25,12 @@ def require_weights(
 ) -> None:
     """Input weight (gates hidden, inputs), recurrent weight (gates hidden, hidden), biases of rows.
 
-    Raises GatedCellShape for the first that does not fit.
+    Raises ShapeMismatch for the first that does not fit.
     """
     input_weight, recurrent_weight = (weight.tensor.shape for weight in weights)
     if len(input_weight) != 2 or 0 in input_weight or input_weight[0] % gates:
-        expected = f"{gates} hidden x inputs"
-        raise GatedCellShape(cell=cell, part="input weight", expected=expected, actual=input_weight)
+        expected = f"shape {gates} hidden x inputs"
+        raise ShapeMismatch(layer=cell, part="input weight", expected=expected, found=input_weight)
     rows = input_weight[0]
     require_shape(cell, "recurrent weight", recurrent_weight, (rows, rows // gates))
     for part, bias in biases.items():
@@ -45,10 +38,10 @@ def require_weights(
 
 
 def as_batch(cell: str, x: Tensor, input_width: int) -> Tensor:
-    """(batch, steps, inputs) as it is; (steps, inputs) as a batch of one. Raises GatedCellShape."""
+    """(batch, steps, inputs) as it is; (steps, inputs) as a batch of one. Raises ShapeMismatch."""
     if len(x.shape) not in (2, 3) or x.shape[-2] == 0 or x.shape[-1] != input_width:
-        expected = f"[batch x] steps x {input_width}, steps > 0"
-        raise GatedCellShape(cell=cell, part="input", expected=expected, actual=x.shape)
+        expected = f"shape [batch x] steps x {input_width} with steps above 0"
+        raise ShapeMismatch(layer=cell, part="input", expected=expected, found=x.shape)
     return x if len(x.shape) == 3 else reshape(x, shape=(1, *x.shape))
 
 

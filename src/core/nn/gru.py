@@ -70,7 +70,7 @@ class GRU:
 
     Weights are stored out-by-in: `input_weight` (3 hidden, inputs), `recurrent_weight`
     (3 hidden, hidden), both biases (3 hidden), rows by gate as in GATES. The biases of the reset
-    and the update gate could be merged, those of the candidate couldn't. Raises GatedCellShape or
+    and the update gate could be merged, those of the candidate couldn't. Raises ShapeMismatch or
     DuplicateName.
     """
 
@@ -89,7 +89,7 @@ class GRU:
     def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> GRU:
         """All four uniform in +-1/sqrt(hidden), drawn in the order of `parameters`.
 
-        A refusal leaves `rng` where it was: raises GatedCellShape or an InitializationError.
+        A refusal leaves `rng` where it was: raises ShapeMismatch or an InitializationError.
         """
         with rng.trial() as trial:
             return cls(*uniform_parameters(prefix, len(GATES), input_width, hidden_width, trial))
@@ -124,7 +124,7 @@ class GRU:
         return replace(self, reset_before=not self.reset_before)
 
     def __call__(self, x: Tensor, initial: Tensor | None = None) -> GRUPass:
-        """([batch,] steps, inputs), from (batch, hidden) or zeros. Raises GatedCellShape."""
+        """([batch,] steps, inputs), from (batch, hidden) or zeros. Raises ShapeMismatch."""
         sequences = as_batch("GRU", x, self.input_width)
         batch, steps, _ = sequences.shape
         state = begun = start("GRU", "initial state", initial, batch, self.hidden_width)

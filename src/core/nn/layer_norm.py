@@ -9,15 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..autodiff import Tensor, add, layer_norm, mean_axis, mul, no_grad, sub
-from .errors import (
-    LayerNormEpsilon,
-    LayerNormInputRank,
-    LayerNormInputWidth,
-    LayerNormParameterRank,
-    LayerNormParameterWidths,
-    LayerNormZeroWidth,
-)
+from ..errors import OutOfRange, ShapeMismatch
 from .parameters import NamedParameter, require_unique
+from .shapes import require_features, require_shape
 
 
 class LayerNormPass(NamedTuple):
@@ -33,8 +27,8 @@ class LayerNormPass(NamedTuple):
 class LayerNorm:
     """gain * (x - mean) / sqrt(variance + epsilon) + shift, each row by its own statistics.
 
-    The variance is the population's, divided by the width. Raises LayerNormParameterRank,
-    LayerNormZeroWidth, LayerNormParameterWidths, LayerNormEpsilon or DuplicateName.
+    The variance is the population's, divided by the width. Raises ShapeMismatch, OutOfRange
+    or DuplicateName.
     """
 
     gain: NamedParameter  # (width)
@@ -42,17 +36,16 @@ class LayerNorm:
     epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
-        for role, vector in (("gain", self.gain), ("shift", self.shift)):
-            shape = vector.tensor.shape
-            if len(shape) != 1:
-                raise LayerNormParameterRank(role=role, rank=len(shape))
-            if shape[0] == 0:
-                raise LayerNormZeroWidth(role=role)
-        gain, shift = self.gain.tensor.shape[0], self.shift.tensor.shape[0]
-        if gain != shift:
-            raise LayerNormParameterWidths(gain=gain, shift=shift)
+        shape = self.gain.tensor.shape
+        if len(shape) != 1 or shape[0] == 0:
+            expected = "a vector that is not empty"
+            raise ShapeMismatch(layer="layer norm", part="gain", expected=expected, found=shape)
+        require_shape("layer norm", "shift", self.shift.tensor.shape, shape)
         if not self.epsilon > 0.0:  # NaN too
-            raise LayerNormEpsilon(epsilon=self.epsilon)
+            expected = "a number above 0"
+            raise OutOfRange(
+                layer="layer norm", part="epsilon", expected=expected, found=self.epsilon
+            )
         require_unique(self.parameters)
 
     @property
@@ -66,11 +59,8 @@ class LayerNorm:
         return self.gain.tensor.shape[0]
 
     def __call__(self, x: Tensor) -> LayerNormPass:
-        """(..., width) -> (..., width). Raises LayerNormInputRank, LayerNormInputWidth."""
-        if not x.shape:
-            raise LayerNormInputRank(rank=0)
-        if x.shape[-1] != self.width:
-            raise LayerNormInputWidth(expected=self.width, actual=x.shape[-1])
+        """(..., width) -> (..., width). Raises ShapeMismatch."""
+        require_features("layer norm", x.shape, self.width)
         mean, variance = statistics(x)
         normalized = layer_norm(x, epsilon=self.epsilon)
         output = add(mul(normalized, self.gain.tensor), self.shift.tensor)

@@ -7,16 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..autodiff import Tensor, add, matmul, reshape
-from .errors import (
-    LinearBiasRank,
-    LinearBiasWidth,
-    LinearInputRank,
-    LinearInputWidth,
-    LinearWeightRank,
-    LinearZeroWidth,
-    ZeroFan,
-)
 from .parameters import NamedParameter, named_parameter, require_unique, xavier_uniform
+from .shapes import require_features, require_matrix, require_shape
 from .splitmix64 import SplitMix64
 
 
@@ -24,25 +16,16 @@ from .splitmix64 import SplitMix64
 class Linear:
     """y = x W + b with W (input_width, output_width), b (output_width) or None.
 
-    Raises LinearWeightRank, LinearZeroWidth, LinearBiasRank, LinearBiasWidth or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     weight: NamedParameter
     bias: NamedParameter | None = None
 
     def __post_init__(self) -> None:
-        shape = self.weight.tensor.shape
-        if len(shape) != 2:
-            raise LinearWeightRank(rank=len(shape))
-        for side, width in zip(("input", "output"), shape, strict=True):
-            if width == 0:
-                raise LinearZeroWidth(side=side)
+        require_matrix("linear", "weight", self.weight.tensor.shape)
         if self.bias is not None:
-            bias_shape = self.bias.tensor.shape
-            if len(bias_shape) != 1:
-                raise LinearBiasRank(rank=len(bias_shape))
-            if bias_shape[0] != self.output_width:
-                raise LinearBiasWidth(expected=self.output_width, actual=bias_shape[0])
+            require_shape("linear", "bias", self.bias.tensor.shape, (self.output_width,))
         require_unique(self.parameters)
 
     @classmethod
@@ -51,14 +34,10 @@ class Linear:
     ) -> Linear:
         """Xavier-uniform `prefix.weight` and, if asked, a zero `prefix.bias`.
 
-        A refusal leaves `rng` where it was: raises an InitializationError or LinearZeroWidth.
+        A refusal leaves `rng` where it was: raises an InitializationError.
         """
         with rng.trial() as trial:
-            try:
-                weight = xavier_uniform(f"{prefix}.weight", input_width, output_width, trial)
-            except ZeroFan as error:
-                side = {"fan-in": "input", "fan-out": "output"}[error.fan]
-                raise LinearZeroWidth(side=side) from error
+            weight = xavier_uniform(f"{prefix}.weight", input_width, output_width, trial)
             zeros = named_parameter(f"{prefix}.bias", np.zeros(output_width)) if bias else None
             return cls(weight, zeros)
 
@@ -83,11 +62,8 @@ class Linear:
         return sum(parameter.tensor.value.size for parameter in self.parameters)  # of integers
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., input_width) -> (..., output_width). Raises LinearInputRank, LinearInputWidth."""
-        if not x.shape:
-            raise LinearInputRank(rank=0)
-        if x.shape[-1] != self.input_width:
-            raise LinearInputWidth(expected=self.input_width, actual=x.shape[-1])
+        """(..., input_width) -> (..., output_width). Raises ShapeMismatch."""
+        require_features("linear", x.shape, self.input_width)
         if len(x.shape) == 1:
             row = self._project(reshape(x, shape=(1, self.input_width)))
             return reshape(row, shape=(self.output_width,))

@@ -78,7 +78,7 @@ class LSTM:
 
     Weights are stored out-by-in: `input_weight` (4 hidden, inputs), `recurrent_weight`
     (4 hidden, hidden), biases (4 hidden), rows by gate as in GATES. Without a `recurrent_bias`,
-    `input_bias` is the sum of PyTorch's two. Raises GatedCellShape or DuplicateName.
+    `input_bias` is the sum of PyTorch's two. Raises ShapeMismatch or DuplicateName.
     """
 
     input_weight: NamedParameter
@@ -97,7 +97,7 @@ class LSTM:
     def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> LSTM:
         """All four uniform in +-1/sqrt(hidden), drawn in the order of `parameters`.
 
-        A refusal leaves `rng` where it was: raises GatedCellShape or an InitializationError.
+        A refusal leaves `rng` where it was: raises ShapeMismatch or an InitializationError.
         """
         with rng.trial() as trial:
             return cls(*uniform_parameters(prefix, len(GATES), input_width, hidden_width, trial))
@@ -130,7 +130,7 @@ class LSTM:
     def __call__(
         self, x: Tensor, initial_cell: Tensor | None = None, initial_state: Tensor | None = None
     ) -> LSTMPass:
-        """([batch,] steps, inputs), from (batch, hidden) each or zeros. Raises GatedCellShape."""
+        """([batch,] steps, inputs), from (batch, hidden) each or zeros. Raises ShapeMismatch."""
         sequences = as_batch("LSTM", x, self.input_width)
         batch, steps, _ = sequences.shape
         cell = begun_cell = start("LSTM", "initial cell", initial_cell, batch, self.hidden_width)

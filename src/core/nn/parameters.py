@@ -12,16 +12,7 @@ if TYPE_CHECKING:
 
 from ..arrays import Array
 from ..autodiff.tensor import Tensor, parameter
-from .errors import (
-    DuplicateName,
-    EmptyName,
-    EmptyNameSegment,
-    FanSumOverflow,
-    InitializationMemory,
-    InvalidNameByte,
-    MatrixTooLarge,
-    ZeroFan,
-)
+from .errors import DuplicateName, InvalidName, MatrixTooLarge, ZeroFan
 from .splitmix64 import SplitMix64
 
 _WORD = 1 << 64
@@ -61,7 +52,7 @@ def xavier_values(fan_in: int, fan_out: int, rng: SplitMix64) -> Array:
         draws = rng.uniform(fan_in * fan_out)
         values: Array = (limit * (2.0 * draws - 1.0)).reshape(fan_in, fan_out)
     except (MemoryError, ValueError) as error:  # numpy says ValueError beyond its index range
-        raise InitializationMemory(count=fan_in * fan_out) from error
+        raise MatrixTooLarge(fan_in=fan_in, fan_out=fan_out) from error
     return values
 
 
@@ -70,9 +61,7 @@ def _require_fans(fan_in: int, fan_out: int) -> None:
         raise ZeroFan(fan="fan-in")
     if fan_out == 0:
         raise ZeroFan(fan="fan-out")
-    if fan_in + fan_out >= _WORD:
-        raise FanSumOverflow(fan_in=fan_in, fan_out=fan_out)
-    if fan_in * fan_out >= _WORD:
+    if fan_in + fan_out >= _WORD or fan_in * fan_out >= _WORD:
         raise MatrixTooLarge(fan_in=fan_in, fan_out=fan_out)
 
 
@@ -83,19 +72,19 @@ def require_name(name: str) -> None:
     """
     text = name.encode()
     if not text:
-        raise EmptyName
+        raise InvalidName(byte=0, found="nothing")
     segment_is_empty = True
     for index, byte in enumerate(text):
         if byte == ord("."):
             if segment_is_empty:
-                raise EmptyNameSegment(byte=index)
+                raise InvalidName(byte=index, found="an empty word")
             segment_is_empty = True
         elif byte in _NAME_BYTES:
             segment_is_empty = False
         else:
-            raise InvalidNameByte(byte=index, found=f"0x{byte:02x}")
+            raise InvalidName(byte=index, found=f"0x{byte:02x}")
     if segment_is_empty:
-        raise EmptyNameSegment(byte=len(text))
+        raise InvalidName(byte=len(text), found="an empty word")
 
 
 def require_unique(parameters: Sequence[NamedParameter]) -> tuple[NamedParameter, ...]:

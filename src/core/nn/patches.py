@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..autodiff import Tensor, add, concatenate, matmul, reshape, transpose
-from .errors import PatchImageShape, PatchParameterShape, PatchSide
+from ..errors import OutOfRange, ShapeMismatch
 from .parameters import NamedParameter, require_unique
 
 
@@ -17,13 +17,15 @@ def cut_patches(image: Tensor, side: int) -> Tensor:
     """(height, width, channels) -> (patches, side * side * channels).
 
     Patches are taken row by row, and so are the pixels of each, channels last. Raises
-    PatchImageShape, PatchSide.
+    ShapeMismatch, OutOfRange.
     """
     if len(image.shape) != 3:
-        raise PatchImageShape(shape=image.shape)
+        expected = "shape height x width x channels"
+        raise ShapeMismatch(layer="patch", part="image", expected=expected, found=image.shape)
     height, width, channels = image.shape
     if side < 1 or height % side or width % side:
-        raise PatchSide(side=side, height=height, width=width)
+        expected = f"a divisor of the image's height {height} and width {width}"
+        raise OutOfRange(layer="patch", part="side", expected=expected, found=side)
     rows, columns = height // side, width // side
     blocks = reshape(image, shape=(rows, side, columns, side, channels))
     blocks = transpose(blocks, first_axis=1, second_axis=2)
@@ -43,7 +45,7 @@ class PatchPass(NamedTuple):
 class PatchEmbedding:
     """[class token; patches W^T] + positions, what the first encoder block of a ViT reads.
 
-    Raises PatchParameterShape or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     side: int
@@ -70,7 +72,7 @@ class PatchEmbedding:
     def __call__(self, image: Tensor) -> PatchPass:
         """(height, width, channels) -> (1 + patches, model_width).
 
-        Raises PatchImageShape, PatchSide, PatchParameterShape.
+        Raises ShapeMismatch, OutOfRange.
         """
         patches = cut_patches(image, self.side)
         weight, first = self.projection.tensor, self.class_token.tensor
@@ -86,4 +88,4 @@ class PatchEmbedding:
 
     @staticmethod
     def _refuse(part: str, expected: str, shape: tuple[int, ...]) -> None:
-        raise PatchParameterShape(part=part, expected=expected, actual=shape)
+        raise ShapeMismatch(layer="patch", part=part, expected=f"shape {expected}", found=shape)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..autodiff import Tensor
-from ..errors import attributed
-from .errors import QKVHeadWidths, QKVInputRank, QKVInputWidth, QKVModelWidths, QKVProjection
+from ..errors import PartFailed, attributed
+from .errors import QKVInputRank, QKVInputWidth, QKVModelWidths
 from .linear import Linear
 from .parameters import NamedParameter, require_unique
+from .shapes import require_width
 from .splitmix64 import SplitMix64
 
 ROLES = ("query", "key", "value")
@@ -30,7 +31,7 @@ class QKVPass(NamedTuple):
 class QKV:
     """Three independent projections without bias, each (model_width, head_width).
 
-    Raises QKVModelWidths, QKVHeadWidths or DuplicateName.
+    Raises QKVModelWidths, ShapeMismatch or DuplicateName.
     """
 
     query: Linear
@@ -41,17 +42,16 @@ class QKV:
         model = {role: linear.input_width for role, linear in self.projections.items()}
         if len({*model.values()}) != 1:
             raise QKVModelWidths(**model)
-        head = {role: linear.output_width for role, linear in self.projections.items()}
-        if len({*head.values()}) != 1:
-            raise QKVHeadWidths(**head)
+        for role, linear in self.projections.items():
+            require_width("Q/K/V", f"{role} head width", linear.output_width, self.head_width)
         require_unique(self.parameters)
 
     @classmethod
     def from_weights(cls, query: NamedParameter, key: NamedParameter, value: NamedParameter) -> QKV:
-        """Wrap three weights; a refusal names the projection. Raises QKVProjection too."""
+        """Wrap three weights; a refusal names the projection. Raises PartFailed too."""
         projections = []
         for role, weight in zip(ROLES, (query, key, value), strict=True):
-            with attributed(QKVProjection, projection=role):
+            with attributed(PartFailed, layer="Q/K/V", part=role):
                 projections.append(Linear(weight))
         return cls(*projections)
 
@@ -61,7 +61,7 @@ class QKV:
         with rng.trial() as trial:
             projections = []
             for role in ROLES:
-                with attributed(QKVProjection, projection=role):
+                with attributed(PartFailed, layer="Q/K/V", part=role):
                     projections.append(
                         Linear.initialize(
                             f"{prefix}.{role}", model_width, head_width, bias=False, rng=trial
@@ -105,6 +105,6 @@ class QKV:
             raise QKVInputWidth(expected=self.model_width, actual=x.shape[-1])
         outputs = []
         for role, linear in self.projections.items():
-            with attributed(QKVProjection, projection=role):
+            with attributed(PartFailed, layer="Q/K/V", part=role):
                 outputs.append(linear(x))
         return QKVPass(*outputs)

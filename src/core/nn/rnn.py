@@ -26,8 +26,9 @@ from ..autodiff import (
     tanh,
     transpose,
 )
-from .errors import RNNActivation, RNNNoSteps, RNNShape
+from ..errors import OutOfRange, ShapeMismatch
 from .parameters import NamedParameter, require_unique
+from .shapes import require_matrix, require_shape
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,
@@ -55,7 +56,7 @@ class ElmanCell:
     """z_t = x_t W_x^T + h_{t-1} W_h^T + b and h_t = phi(z_t).
 
     W_x is (hidden, features), W_h (hidden, hidden), b (hidden) or None. With all widths 1 this is
-    the scalar cell. Raises RNNActivation, RNNShape or DuplicateName.
+    the scalar cell. Raises OutOfRange, ShapeMismatch or DuplicateName.
     """
 
     input_weight: NamedParameter
@@ -65,12 +66,19 @@ class ElmanCell:
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
-            raise RNNActivation(activation=self.activation, known=", ".join(ACTIVATIONS))
-        _require_matrix("input weight", self.input_weight.tensor.shape)
+            raise OutOfRange(
+                layer="RNN",
+                part="activation",
+                expected=f"one of {', '.join(ACTIVATIONS)}",
+                found=self.activation,
+            )
+        require_matrix("RNN", "input weight", self.input_weight.tensor.shape)
         hidden = self.hidden_width
-        _require_shape("recurrent weight", self.recurrent_weight.tensor.shape, (hidden, hidden))
+        require_shape(
+            "RNN", "recurrent weight", self.recurrent_weight.tensor.shape, (hidden, hidden)
+        )
         if self.bias is not None:
-            _require_shape("bias", self.bias.tensor.shape, (hidden,))
+            require_shape("RNN", "bias", self.bias.tensor.shape, (hidden,))
         require_unique(self.parameters)
 
     @property
@@ -90,14 +98,14 @@ class ElmanCell:
         return self.input_weight.tensor.shape[0]
 
     def __call__(self, x: Tensor, previous: Tensor) -> CellPass:
-        """One step from x_t (batch, features) and h_{t-1} (batch, hidden). Raises RNNShape.
+        """One step from x_t (batch, features) and h_{t-1} (batch, hidden). Raises ShapeMismatch.
 
         The recurrent term is computed first, so that the way back meets the uses of every shared
         parameter in the same order: the last time step first.
         """
-        _require_matrix("input", x.shape)
-        _require_shape("input", x.shape, (x.shape[0], self.input_width))
-        _require_shape("state", previous.shape, (x.shape[0], self.hidden_width))
+        require_matrix("RNN", "input", x.shape)
+        require_shape("RNN", "input", x.shape, (x.shape[0], self.input_width))
+        require_shape("RNN", "state", previous.shape, (x.shape[0], self.hidden_width))
         recurrent_weight = _transposed(self.recurrent_weight)
         recurrent_term = matmul(previous, recurrent_weight)
         input_weight = _transposed(self.input_weight)
@@ -119,10 +127,10 @@ class ElmanCell:
     def unroll(self, inputs: Sequence[Tensor], initial: Tensor) -> tuple[CellPass, ...]:
         """All steps from x_0, x_1, ... (batch, features) each and h_{-1} (batch, hidden).
 
-        Raises RNNShape, and RNNNoSteps where there is no x_0.
+        Raises ShapeMismatch, also where there is no x_0.
         """
         if not inputs:
-            raise RNNNoSteps
+            raise ShapeMismatch(layer="RNN", part="input", expected="at least one step", found=0)
         steps: list[CellPass] = []
         state = initial
         for x in inputs:
@@ -143,16 +151,18 @@ class HeadPass(NamedTuple):
 class StateHead:
     """prediction = h W_o^T + b_o with W_o (outputs, hidden), b_o (outputs) or None.
 
-    Raises RNNShape or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     weight: NamedParameter
     bias: NamedParameter | None
 
     def __post_init__(self) -> None:
-        _require_matrix("head weight", self.weight.tensor.shape)
+        require_matrix("RNN", "head weight", self.weight.tensor.shape)
         if self.bias is not None:
-            _require_shape("head bias", self.bias.tensor.shape, (self.weight.tensor.shape[0],))
+            require_shape(
+                "RNN", "head bias", self.bias.tensor.shape, (self.weight.tensor.shape[0],)
+            )
         require_unique(self.parameters)
 
     @property
@@ -161,10 +171,10 @@ class StateHead:
         return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
     def __call__(self, state: Tensor) -> HeadPass:
-        """(batch, hidden) -> (batch, outputs). Raises RNNShape."""
+        """(batch, hidden) -> (batch, outputs). Raises ShapeMismatch."""
         hidden = self.weight.tensor.shape[1]
-        _require_matrix("state", state.shape)
-        _require_shape("state", state.shape, (state.shape[0], hidden))
+        require_matrix("RNN", "state", state.shape)
+        require_shape("RNN", "state", state.shape, (state.shape[0], hidden))
         weight = _transposed(self.weight)
         product = matmul(state, weight)
         prediction = product if self.bias is None else add(product, self.bias.tensor)
@@ -181,9 +191,9 @@ class SquaredErrorPass(NamedTuple):
 def half_squared_error(prediction: Tensor, target: Tensor) -> SquaredErrorPass:
     """1/2 * sum over outputs of (prediction - target)^2, one loss a row; nothing is averaged.
 
-    Both (batch, outputs). Raises RNNShape.
+    Both (batch, outputs). Raises ShapeMismatch.
     """
-    _require_shape("target", target.shape, prediction.shape)
+    require_shape("RNN", "target", target.shape, prediction.shape)
     error = sub(prediction, target)
     squares = sum_axis(mul(error, error), axis=1)
     return SquaredErrorPass(error, mul(constant(0.5), squares))
@@ -191,13 +201,3 @@ def half_squared_error(prediction: Tensor, target: Tensor) -> SquaredErrorPass:
 
 def _transposed(weight: NamedParameter) -> Tensor:
     return transpose(weight.tensor, first_axis=0, second_axis=1)
-
-
-def _require_matrix(part: str, shape: tuple[int, ...]) -> None:
-    if len(shape) != 2 or 0 in shape:
-        raise RNNShape(part=part, expected="a matrix that is not empty", actual=shape)
-
-
-def _require_shape(part: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    if shape != expected:
-        raise RNNShape(part=part, expected=" x ".join(map(str, expected)), actual=shape)

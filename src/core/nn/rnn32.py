@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import OutOfRange, ShapeMismatch
 from ..numerics.float32 import Array32, fused_multiply_add, tanh
-from .errors import RNNNoSteps, RNNOverflow32
 
 
 class Weights32(NamedTuple):
@@ -42,17 +42,22 @@ class Pass32(NamedTuple):
 def rnn32(weights: Weights32, inputs: Array32, initial: Array32, target: Array32) -> Pass32:
     """x (batch, steps, features), h_{-1} (batch, hidden), target (batch, outputs).
 
-    Raises RNNNoSteps, RNNOverflow32 where a value leaves the range of float32.
+    Raises ShapeMismatch, and OutOfRange where a value leaves the range of float32.
     """
     if inputs.shape[1] == 0:
-        raise RNNNoSteps
+        raise ShapeMismatch(layer="RNN", part="input", expected="at least one step", found=0)
     with np.errstate(all="ignore"):  # what leaves the range is refused by name
         run = _passes(weights, inputs, initial, target)
     named = run._asdict() | run.gradients._asdict()
     del named["gradients"]
     for part, values in named.items():
         if not np.isfinite(values).all():
-            raise RNNOverflow32(part=part.replace("_", " "))
+            raise OutOfRange(
+                layer="RNN",
+                part=part.replace("_", " "),
+                expected="numbers within the range of float32",
+                found=float(values[~np.isfinite(values)].flat[0]),
+            )
     return run
 
 

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..autodiff import Tensor, mul, silu
-from ..errors import attributed
-from .errors import (
-    SwiGLUDownWidth,
-    SwiGLUHiddenWidths,
-    SwiGLUInputWidths,
-    SwiGLUOperation,
-    SwiGLUProjection,
-)
+from ..errors import PartFailed, attributed
 from .linear import Linear
 from .parameters import NamedParameter, require_unique
+from .shapes import require_width
 from .splitmix64 import SplitMix64
 
 
@@ -36,7 +30,7 @@ class SwiGLUPass(NamedTuple):
 class SwiGLU:
     """(silu(x W_gate) * (x W_up)) W_down, the same at every position.
 
-    Raises SwiGLUInputWidths, SwiGLUHiddenWidths, SwiGLUDownWidth or DuplicateName.
+    Raises ShapeMismatch or DuplicateName.
     """
 
     gate: Linear  # (model_width, hidden_width)
@@ -45,20 +39,17 @@ class SwiGLU:
 
     def __post_init__(self) -> None:
         gate, up, down = self.gate, self.up, self.down
-        if gate.input_width != up.input_width:
-            raise SwiGLUInputWidths(gate=gate.input_width, up=up.input_width)
-        if gate.output_width != up.output_width:
-            raise SwiGLUHiddenWidths(gate=gate.output_width, up=up.output_width)
-        if down.input_width != gate.output_width:
-            raise SwiGLUDownWidth(hidden=gate.output_width, down=down.input_width)
+        require_width("SwiGLU", "up input width", up.input_width, gate.input_width)
+        require_width("SwiGLU", "up output width", up.output_width, gate.output_width)
+        require_width("SwiGLU", "down input width", down.input_width, gate.output_width)
         require_unique(self.parameters)
 
     @classmethod
     def from_weights(cls, gate: NamedParameter, up: NamedParameter, down: NamedParameter) -> SwiGLU:
-        """Wrap three weights; a refusal names the projection. Raises SwiGLUProjection too."""
+        """Wrap three weights; a refusal names the projection. Raises PartFailed too."""
         projections = []
         for name, weight in (("gate", gate), ("up", up), ("down", down)):
-            with attributed(SwiGLUProjection, projection=name):
+            with attributed(PartFailed, layer="SwiGLU", part=name):
                 projections.append(Linear(weight))
         return cls(*projections)
 
@@ -75,7 +66,7 @@ class SwiGLU:
         with rng.trial() as trial:
             projections = []
             for name, (fan_in, fan_out) in widths.items():
-                with attributed(SwiGLUProjection, projection=name):
+                with attributed(PartFailed, layer="SwiGLU", part=name):
                     projections.append(
                         Linear.initialize(
                             f"{prefix}.{name}", fan_in, fan_out, bias=False, rng=trial
@@ -95,15 +86,15 @@ class SwiGLU:
         return sum(linear.parameter_count for linear in linears)  # of integers
 
     def __call__(self, x: Tensor) -> SwiGLUPass:
-        """(..., model_width) -> (..., output_width). Raises SwiGLUProjection, SwiGLUOperation."""
-        with attributed(SwiGLUProjection, projection="gate"):
+        """(..., model_width) -> (..., output_width). Raises PartFailed."""
+        with attributed(PartFailed, layer="SwiGLU", part="gate"):
             gate_pre = self.gate(x)
-        with attributed(SwiGLUOperation, operation="SiLU gate"):
+        with attributed(PartFailed, layer="SwiGLU", part="gate activation"):
             gate_silu = silu(gate_pre)
-        with attributed(SwiGLUProjection, projection="up"):
+        with attributed(PartFailed, layer="SwiGLU", part="up"):
             up = self.up(x)
-        with attributed(SwiGLUOperation, operation="elementwise gate"):
+        with attributed(PartFailed, layer="SwiGLU", part="gated product"):
             gated = mul(gate_silu, up)
-        with attributed(SwiGLUProjection, projection="down"):
+        with attributed(PartFailed, layer="SwiGLU", part="down"):
             output = self.down(gated)
         return SwiGLUPass(gate_pre, gate_silu, up, gated, output)

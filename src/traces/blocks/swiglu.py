@@ -14,12 +14,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import BackwardTrace, Tensor, constant, parameter, relu, silu, trace_backward
-from ...core.nn.errors import (
-    LinearInputRank,
-    LinearInputWidth,
-    SwiGLUHiddenWidths,
-    SwiGLUProjection,
-)
+from ...core.errors import PartFailed, ShapeMismatch
 from ...core.nn.parameters import named_parameter
 from ...core.nn.splitmix64 import SplitMix64
 from ...core.nn.swiglu import SwiGLU, SwiGLUPass
@@ -37,6 +32,7 @@ from .._probes import (
     positions,
     rank_variants,
     refused,
+    unfit_input,
 )
 from .._rows import backward_rows, forward_rows
 
@@ -249,9 +245,9 @@ def activation_contrast() -> str:
 def refusals(layer: SwiGLU) -> str:
     """A scalar, a row that is one feature too wide, and branches of different widths."""
     model, hidden = layer.gate.input_width, layer.gate.output_width
-    scalar = SwiGLUProjection(projection="gate", source=LinearInputRank(rank=0))
-    width = SwiGLUProjection(
-        projection="gate", source=LinearInputWidth(expected=model, actual=model + 1)
+    scalar, width = (
+        PartFailed(layer="SwiGLU", part="gate", source=unfit_input(model, shape))
+        for shape in ((), (1, model + 1))
     )
     gate, up, down = (
         named_parameter(name, np.zeros(shape))
@@ -266,7 +262,9 @@ def refusals(layer: SwiGLU) -> str:
         "width": refused(lambda: layer(constant(np.zeros((1, model + 1)))), width),
         "hidden": refused(
             lambda: SwiGLU.from_weights(gate, up, down),
-            SwiGLUHiddenWidths(gate=hidden, up=hidden + 1),
+            ShapeMismatch(
+                layer="SwiGLU", part="up output width", expected=hidden, found=hidden + 1
+            ),
         ),
     }
     return "errors: " + flags(answers)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import constant
-from ...core.nn.errors import LinearBiasWidth, LinearInputRank, LinearInputWidth
+from ...core.errors import ShapeMismatch
 from ...core.nn.linear import Linear
 from ...core.nn.parameters import named_parameter
 from ...core.nn.splitmix64 import SplitMix64
@@ -21,6 +21,7 @@ from .._probes import (
     positions,
     rank_variants,
     refused,
+    unfit_input,
 )
 from ..linear_layers import LinearFixture, affine_parameter_count, compute
 
@@ -99,14 +100,14 @@ def refusals(layer: Linear) -> str:
     inputs, outputs = layer.input_width, layer.output_width
     narrow = named_parameter("bias", np.zeros(outputs - 1))
     answers = {
-        "scalar": refused(lambda: layer(constant(1.0)), LinearInputRank(rank=0)),
+        "scalar": refused(lambda: layer(constant(1.0)), unfit_input(inputs, ())),
         "width": refused(
             lambda: layer(constant(np.zeros((1, inputs + 1)))),
-            LinearInputWidth(expected=inputs, actual=inputs + 1),
+            unfit_input(inputs, (1, inputs + 1)),
         ),
         "bias": refused(
             lambda: Linear(layer.weight, narrow),
-            LinearBiasWidth(expected=outputs, actual=outputs - 1),
+            ShapeMismatch(layer="linear", part="bias", expected=(outputs,), found=(outputs - 1,)),
         ),
     }
     return "errors: " + flags(answers)

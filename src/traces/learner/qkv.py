@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from ...core.autodiff import constant
-from ...core.nn.errors import QKVHeadWidths
+from ...core.errors import ShapeMismatch
 from ...core.nn.qkv import QKV, ROLES
 from ...core.nn.splitmix64 import SplitMix64
 from ...report.learner import bracketed, bracketed_tensor, flag, flags, shape_list
@@ -98,7 +98,7 @@ def refusals(layer: QKV, shape: tuple[int, ...]) -> str:
     model, head = layer.model_width, layer.head_width
     head_mismatch = refused(
         lambda: zeros((model, head), (model, head + 1), (model, head)),
-        QKVHeadWidths(query=head, key=head + 1, value=head),
+        ShapeMismatch(layer="Q/K/V", part="key head width", expected=head, found=head + 1),
     )
     answers = {
         "rank": rank,

@@ -28,8 +28,7 @@ from llm_trace.core.autodiff import (
     trace_backward,
     transpose,
 )
-from llm_trace.core.errors import (
-    CoreError,
+from llm_trace.core.autodiff.errors import (
     GraphReleased,
     NonFiniteAccumulatedGradient,
     NonFiniteForward,
@@ -41,6 +40,7 @@ from llm_trace.core.errors import (
     StaleOperandValue,
     UntrackedOutput,
 )
+from llm_trace.core.errors import CoreError
 
 Array = NDArray[np.float64]
 

@@ -8,29 +8,12 @@ import pytest
 
 from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import Tensor, constant, trace_backward
-from llm_trace.core.errors import CoreError
+from llm_trace.core.errors import CoreError, OutOfRange, ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn.affine import Affine
 from llm_trace.core.nn.attention import AttentionHead, MultiHeadAttention, causal
 from llm_trace.core.nn.encoder import MLP, EncoderBlock, EncoderStack, Norm
-from llm_trace.core.nn.errors import (
-    AffineBiasShape,
-    AffineInputRank,
-    AffineInputWidth,
-    AffineWeightRank,
-    AffineZeroWidth,
-    DuplicateName,
-    EncoderMaskCount,
-    EncoderNoBlocks,
-    EncoderWidths,
-    LayerNormEpsilon,
-    LayerNormInputRank,
-    LayerNormInputWidth,
-    LayerNormParameterRank,
-    LayerNormParameterWidths,
-    LayerNormZeroWidth,
-    MLPHiddenWidths,
-)
+from llm_trace.core.nn.errors import DuplicateName
 from llm_trace.core.nn.layer_norm import LayerNorm
 from llm_trace.core.nn.parameters import NamedParameter, named_parameter
 
@@ -203,29 +186,29 @@ def zeros(name: str, *shape: int) -> NamedParameter:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: LayerNorm(zeros("g", 2, 2), vector("s", 2)), LayerNormParameterRank),
-        (lambda: LayerNorm(vector("g", 0), vector("s", 0)), LayerNormZeroWidth),
-        (lambda: LayerNorm(vector("g", 2), vector("s", 3)), LayerNormParameterWidths),
-        (lambda: norm("n", epsilon=0.0), LayerNormEpsilon),
-        (lambda: norm("n", epsilon=float("nan")), LayerNormEpsilon),
+        (lambda: LayerNorm(zeros("g", 2, 2), vector("s", 2)), ShapeMismatch),
+        (lambda: LayerNorm(vector("g", 0), vector("s", 0)), ShapeMismatch),
+        (lambda: LayerNorm(vector("g", 2), vector("s", 3)), ShapeMismatch),
+        (lambda: norm("n", epsilon=0.0), OutOfRange),
+        (lambda: norm("n", epsilon=float("nan")), OutOfRange),
         (lambda: LayerNorm(vector("g", 2), vector("g", 2)), DuplicateName),
-        (lambda: norm("n")(constant(1.0)), LayerNormInputRank),
-        (lambda: norm("n")(constant([1.0, 2.0])), LayerNormInputWidth),
-        (lambda: Affine(vector("w", 2), vector("b", 2)), AffineWeightRank),
-        (lambda: Affine(zeros("w", 0, 2), vector("b", 0)), AffineZeroWidth),
-        (lambda: Affine(zeros("w", 2, 0), vector("b", 2)), AffineZeroWidth),
-        (lambda: Affine(zeros("w", 2, 3), vector("b", 3)), AffineBiasShape),
-        (lambda: affine("a", 2, 3)(constant(1.0)), AffineInputRank),
-        (lambda: affine("a", 2, 3)(constant([1.0, 2.0])), AffineInputWidth),
-        (lambda: MLP(affine("u", 6, 4), affine("d", 4, 5)), MLPHiddenWidths),
-        (lambda: block(first_norm=norm("n", 3)), EncoderWidths),
-        (lambda: block(second_norm=norm("n", 3)), EncoderWidths),
-        (lambda: block(mlp=MLP(affine("u", 6, 3), affine("d", 4, 6))), EncoderWidths),
-        (lambda: block(mlp=MLP(affine("u", 6, 4), affine("d", 3, 6))), EncoderWidths),
-        (lambda: EncoderStack(()), EncoderNoBlocks),
-        (lambda: EncoderStack((block("b0"), block("b1", width=5))), EncoderWidths),
-        (lambda: EncoderStack((block("b0"),), norm("n", 5)), EncoderWidths),
-        (lambda: EncoderStack((block(),))(constant(np.ones((2, 4))), []), EncoderMaskCount),
+        (lambda: norm("n")(constant(1.0)), ShapeMismatch),
+        (lambda: norm("n")(constant([1.0, 2.0])), ShapeMismatch),
+        (lambda: Affine(vector("w", 2), vector("b", 2)), ShapeMismatch),
+        (lambda: Affine(zeros("w", 0, 2), vector("b", 0)), ShapeMismatch),
+        (lambda: Affine(zeros("w", 2, 0), vector("b", 2)), ShapeMismatch),
+        (lambda: Affine(zeros("w", 2, 3), vector("b", 3)), ShapeMismatch),
+        (lambda: affine("a", 2, 3)(constant(1.0)), ShapeMismatch),
+        (lambda: affine("a", 2, 3)(constant([1.0, 2.0])), ShapeMismatch),
+        (lambda: MLP(affine("u", 6, 4), affine("d", 4, 5)), ShapeMismatch),
+        (lambda: block(first_norm=norm("n", 3)), ShapeMismatch),
+        (lambda: block(second_norm=norm("n", 3)), ShapeMismatch),
+        (lambda: block(mlp=MLP(affine("u", 6, 3), affine("d", 4, 6))), ShapeMismatch),
+        (lambda: block(mlp=MLP(affine("u", 6, 4), affine("d", 3, 6))), ShapeMismatch),
+        (lambda: EncoderStack(()), ShapeMismatch),
+        (lambda: EncoderStack((block("b0"), block("b1", width=5))), ShapeMismatch),
+        (lambda: EncoderStack((block("b0"),), norm("n", 5)), ShapeMismatch),
+        (lambda: EncoderStack((block(),))(constant(np.ones((2, 4))), []), ShapeMismatch),
     ],
 )
 def test_refusals(call: Callable[[], object], error: type[CoreError]) -> None:

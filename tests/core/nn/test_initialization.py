@@ -10,21 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_trace.core.autodiff import Tensor
-from llm_trace.core.errors import CoreError, NonFiniteLeaf
+from llm_trace.core.autodiff.errors import NonFiniteLeaf
+from llm_trace.core.errors import CoreError, PartFailed
 from llm_trace.core.nn import errors
-from llm_trace.core.nn.errors import (
-    DuplicateName,
-    EmptyName,
-    EmptyNameSegment,
-    FanSumOverflow,
-    InitializationMemory,
-    InvalidNameByte,
-    LinearZeroWidth,
-    MatrixTooLarge,
-    QKVProjection,
-    SwiGLUProjection,
-    ZeroFan,
-)
+from llm_trace.core.nn.errors import DuplicateName, InvalidName, MatrixTooLarge, ZeroFan
 from llm_trace.core.nn.linear import Linear
 from llm_trace.core.nn.parameters import named_parameter, require_unique, xavier_uniform
 from llm_trace.core.nn.qkv import QKV
@@ -189,78 +178,78 @@ def test_an_initialised_weight_is_a_parameter_without_gradient_yet() -> None:
 INITIALIZATIONS: dict[str, tuple[Callable[[SplitMix64], object], CoreError, str]] = {
     "name before fans": (
         lambda rng: xavier_uniform("", 0, 0, rng),
-        EmptyName(),
-        "parameter name must not be empty",
+        InvalidName(byte=0, found="nothing"),
+        "parameter name: expected dotted words of a-z, 0-9 and _, found nothing at byte 0",
     ),
     "fan-in before fan-out": (
         lambda rng: xavier_uniform("w", 0, 0, rng),
         ZeroFan(fan="fan-in"),
-        "fan-in must be greater than zero",
+        "fan-in: expected at least 1, found 0",
     ),
     "fan-out before overflow": (
         lambda rng: xavier_uniform("w", WORD, 0, rng),
         ZeroFan(fan="fan-out"),
-        "fan-out must be greater than zero",
+        "fan-out: expected at least 1, found 0",
     ),
     "sum before product": (
         lambda rng: xavier_uniform("w", WORD - 1, 2, rng),
-        FanSumOverflow(fan_in=WORD - 1, fan_out=2),
-        "fan-in 18446744073709551615 plus fan-out 2 does not fit usize",
+        MatrixTooLarge(fan_in=WORD - 1, fan_out=2),
+        "initial values: expected a matrix that fits into memory, found 18446744073709551615 x 2",
     ),
     "product": (
         lambda rng: xavier_uniform("w", 2**32, 2**32, rng),
         MatrixTooLarge(fan_in=2**32, fan_out=2**32),
-        "matrix shape [4294967296,4294967296] does not fit usize",
+        "initial values: expected a matrix that fits into memory, found 4294967296 x 4294967296",
     ),
     "memory": (
         lambda rng: xavier_uniform("w", 2**31, 2**31, rng),
-        InitializationMemory(count=2**62),
-        "could not reserve storage for 4611686018427387904 initialized values",
+        MatrixTooLarge(fan_in=2147483648, fan_out=2147483648),
+        "initial values: expected a matrix that fits into memory, found 2147483648 x 2147483648",
     ),
     "memory beyond the index range": (
         lambda rng: xavier_uniform("w", 2**32, 2**31, rng),
-        InitializationMemory(count=2**63),
-        "could not reserve storage for 9223372036854775808 initialized values",
+        MatrixTooLarge(fan_in=4294967296, fan_out=2147483648),
+        "initial values: expected a matrix that fits into memory, found 4294967296 x 2147483648",
     ),
     "linear name before width": (
         lambda rng: Linear.initialize("A", 0, 0, bias=True, rng=rng),
-        InvalidNameByte(byte=0, found="0x41"),
-        "parameter name byte 0 must be lowercase ASCII, a digit, underscore, or dot; got 0x41",
+        InvalidName(byte=0, found="0x41"),
+        "parameter name: expected dotted words of a-z, 0-9 and _, found 0x41 at byte 0",
     ),
     "linear empty prefix": (
         lambda rng: Linear.initialize("", 0, 0, bias=True, rng=rng),
-        EmptyNameSegment(byte=0),
-        "parameter name has an empty dot-separated segment at byte 0",
+        InvalidName(byte=0, found="an empty word"),
+        "parameter name: expected dotted words of a-z, 0-9 and _, found an empty word at byte 0",
     ),
     "linear input width": (
         lambda rng: Linear.initialize("a", 0, 0, bias=True, rng=rng),
-        LinearZeroWidth(side="input"),
-        "linear input width must be greater than zero",
+        ZeroFan(fan="fan-in"),
+        "fan-in: expected at least 1, found 0",
     ),
     "linear output width": (
         lambda rng: Linear.initialize("a", 2, 0, bias=False, rng=rng),
-        LinearZeroWidth(side="output"),
-        "linear output width must be greater than zero",
+        ZeroFan(fan="fan-out"),
+        "fan-out: expected at least 1, found 0",
     ),
     "swiglu input width": (
         lambda rng: SwiGLU.initialize("ffn", 0, 3, 2, rng),
-        SwiGLUProjection(projection="gate", source=LinearZeroWidth(side="input")),
-        "SwiGLU gate projection: linear input width must be greater than zero",
+        PartFailed(layer="SwiGLU", part="gate", source=ZeroFan(fan="fan-in")),
+        "SwiGLU gate: fan-in: expected at least 1, found 0",
     ),
     "swiglu hidden width": (
         lambda rng: SwiGLU.initialize("ffn", 2, 0, 2, rng),
-        SwiGLUProjection(projection="gate", source=LinearZeroWidth(side="output")),
-        "SwiGLU gate projection: linear output width must be greater than zero",
+        PartFailed(layer="SwiGLU", part="gate", source=ZeroFan(fan="fan-out")),
+        "SwiGLU gate: fan-out: expected at least 1, found 0",
     ),
     "swiglu output width, after two branches were drawn": (
         lambda rng: SwiGLU.initialize("ffn", 2, 3, 0, rng),
-        SwiGLUProjection(projection="down", source=LinearZeroWidth(side="output")),
-        "SwiGLU down projection: linear output width must be greater than zero",
+        PartFailed(layer="SwiGLU", part="down", source=ZeroFan(fan="fan-out")),
+        "SwiGLU down: fan-out: expected at least 1, found 0",
     ),
     "projections' head width": (
         lambda rng: QKV.initialize("attention", 3, 0, rng),
-        QKVProjection(projection="query", source=LinearZeroWidth(side="output")),
-        "query projection: linear output width must be greater than zero",
+        PartFailed(layer="Q/K/V", part="query", source=ZeroFan(fan="fan-out")),
+        "Q/K/V query: fan-out: expected at least 1, found 0",
     ),
 }
 
@@ -296,12 +285,12 @@ def test_a_refusal_in_a_later_branch_takes_back_every_draw(
         calls.append(prefix)
         layer = original(prefix, input_width, output_width, bias=bias, rng=rng)
         if len(calls) > failing:
-            raise InitializationMemory(count=6)
+            raise MatrixTooLarge(fan_in=2, fan_out=3)
         return layer
 
     monkeypatch.setattr(Linear, "initialize", initialize)
     rng = SplitMix64(26)
-    with pytest.raises(CoreError, match="could not reserve storage for 6 initialized values"):
+    with pytest.raises(CoreError, match="fits into memory, found 2 x 3"):
         build(rng)
     assert len(calls) == failing + 1
     assert rng == SplitMix64(26)
@@ -329,20 +318,20 @@ def test_a_name_is_dotted_segments_of_lowercase_digits_and_underscores(name: str
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("", EmptyName()),
-        (".", EmptyNameSegment(byte=0)),
-        (".a", EmptyNameSegment(byte=0)),
-        ("a.", EmptyNameSegment(byte=2)),
-        ("a..b", EmptyNameSegment(byte=2)),
-        ("a.b..C", EmptyNameSegment(byte=4)),
-        ("aB", InvalidNameByte(byte=1, found="0x42")),
-        ("a b", InvalidNameByte(byte=1, found="0x20")),
-        ("a-b..c", InvalidNameByte(byte=1, found="0x2d")),
-        ("a.\n", InvalidNameByte(byte=2, found="0x0a")),
-        ("a\n", InvalidNameByte(byte=1, found="0x0a")),
-        ("na\u00efve", InvalidNameByte(byte=2, found="0xc3")),
-        ("\u0661", InvalidNameByte(byte=0, found="0xd9")),
-        ("\0", InvalidNameByte(byte=0, found="0x00")),
+        ("", InvalidName(byte=0, found="nothing")),
+        (".", InvalidName(byte=0, found="an empty word")),
+        (".a", InvalidName(byte=0, found="an empty word")),
+        ("a.", InvalidName(byte=2, found="an empty word")),
+        ("a..b", InvalidName(byte=2, found="an empty word")),
+        ("a.b..C", InvalidName(byte=4, found="an empty word")),
+        ("aB", InvalidName(byte=1, found="0x42")),
+        ("a b", InvalidName(byte=1, found="0x20")),
+        ("a-b..c", InvalidName(byte=1, found="0x2d")),
+        ("a.\n", InvalidName(byte=2, found="0x0a")),
+        ("a\n", InvalidName(byte=1, found="0x0a")),
+        ("na\u00efve", InvalidName(byte=2, found="0xc3")),
+        ("\u0661", InvalidName(byte=0, found="0xd9")),
+        ("\0", InvalidName(byte=0, found="0x00")),
     ],
 )
 def test_the_first_problem_of_a_name_is_the_one_refused(name: str, expected: CoreError) -> None:
@@ -366,7 +355,7 @@ def test_a_name_is_accepted_exactly_if_it_keeps_the_grammar(name: str) -> None:
 
 
 def test_a_name_is_refused_before_its_values() -> None:
-    with pytest.raises(EmptyName):
+    with pytest.raises(InvalidName):
         named_parameter("", [math.nan])
     with pytest.raises(NonFiniteLeaf) as refused:
         named_parameter("a", [0.0, math.inf])
@@ -379,7 +368,8 @@ def test_the_first_repetition_is_reported_with_its_earliest_twin() -> None:
         require_unique([a, b, a, b, a])
     assert refused.value == DuplicateName(name="a", first=0, repeated=2)
     assert (
-        str(refused.value) == 'parameter name "a" first appears at index 0 and repeats at index 2'
+        str(refused.value)
+        == "parameter 2: expected a name of its own, found a, the name of parameter 0"
     )
     with pytest.raises(DuplicateName) as refused:
         require_unique([a, b, b, a])

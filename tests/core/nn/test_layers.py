@@ -21,26 +21,9 @@ from llm_trace.core.autodiff import (
     topology,
     trace_backward,
 )
-from llm_trace.core.errors import CoreError, NonFiniteForward, ReleasedOperand
-from llm_trace.core.nn.errors import (
-    DuplicateName,
-    LinearBiasRank,
-    LinearBiasWidth,
-    LinearInputRank,
-    LinearInputWidth,
-    LinearWeightRank,
-    LinearZeroWidth,
-    QKVHeadWidths,
-    QKVInputRank,
-    QKVInputWidth,
-    QKVModelWidths,
-    QKVProjection,
-    SwiGLUDownWidth,
-    SwiGLUHiddenWidths,
-    SwiGLUInputWidths,
-    SwiGLUOperation,
-    SwiGLUProjection,
-)
+from llm_trace.core.autodiff.errors import NonFiniteForward, ReleasedOperand
+from llm_trace.core.errors import CoreError, PartFailed, ShapeMismatch
+from llm_trace.core.nn.errors import DuplicateName, QKVInputRank, QKVInputWidth, QKVModelWidths
 from llm_trace.core.nn.linear import Linear
 from llm_trace.core.nn.parameters import NamedParameter, named_parameter
 from llm_trace.core.nn.qkv import QKV
@@ -151,48 +134,54 @@ def test_gradients_of_an_empty_batch_are_zero() -> None:
 LINEARS: dict[str, tuple[Callable[[], object], CoreError, str]] = {
     "weight rank before bias": (
         lambda: Linear(shaped("a", 2), shaped("a")),
-        LinearWeightRank(rank=1),
-        "linear weight must have rank two, got rank 1",
+        ShapeMismatch(
+            layer="linear", part="weight", expected="a matrix that is not empty", found=(2,)
+        ),
+        "linear weight: expected a matrix that is not empty, found shape 2",
     ),
     "input width before output width": (
         lambda: Linear(shaped("a", 0, 0)),
-        LinearZeroWidth(side="input"),
-        "linear input width must be greater than zero",
+        ShapeMismatch(
+            layer="linear", part="weight", expected="a matrix that is not empty", found=(0, 0)
+        ),
+        "linear weight: expected a matrix that is not empty, found shape 0 x 0",
     ),
     "output width before bias": (
         lambda: Linear(shaped("a", 2, 0), shaped("a", 1, 1)),
-        LinearZeroWidth(side="output"),
-        "linear output width must be greater than zero",
+        ShapeMismatch(
+            layer="linear", part="weight", expected="a matrix that is not empty", found=(2, 0)
+        ),
+        "linear weight: expected a matrix that is not empty, found shape 2 x 0",
     ),
     "bias rank before bias width": (
         lambda: Linear(shaped("a", 2, 3), shaped("a", 1, 2)),
-        LinearBiasRank(rank=2),
-        "linear bias must have rank one, got rank 2",
+        ShapeMismatch(layer="linear", part="bias", expected=(3,), found=(1, 2)),
+        "linear bias: expected shape 3, found shape 1 x 2",
     ),
     "bias width before names": (
         lambda: Linear(shaped("a", 2, 3), shaped("a", 2)),
-        LinearBiasWidth(expected=3, actual=2),
-        "linear bias width must equal output width 3, got 2",
+        ShapeMismatch(layer="linear", part="bias", expected=(3,), found=(2,)),
+        "linear bias: expected shape 3, found shape 2",
     ),
     "names": (
         lambda: Linear(shaped("same", 2, 3), shaped("same", 3)),
         DuplicateName(name="same", first=0, repeated=1),
-        'parameter name "same" first appears at index 0 and repeats at index 1',
+        "parameter 1: expected a name of its own, found same, the name of parameter 0",
     ),
     "input rank": (
         lambda: known_linear()(constant(1.0)),
-        LinearInputRank(rank=0),
-        "linear input must have at least one feature axis, got rank 0",
+        ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=()),
+        "linear input: expected shape ... x 2, found a scalar",
     ),
     "input width": (
         lambda: known_linear()(constant([[1.0, 2.0, 3.0]])),
-        LinearInputWidth(expected=2, actual=3),
-        "linear input final width must equal 2, got 3",
+        ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=(1, 3)),
+        "linear input: expected shape ... x 2, found shape 1 x 3",
     ),
     "input width of a vector": (
         lambda: known_linear()(constant([1.0])),
-        LinearInputWidth(expected=2, actual=1),
-        "linear input final width must equal 2, got 1",
+        ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=(1,)),
+        "linear input: expected shape ... x 2, found shape 1",
     ),
 }
 
@@ -298,64 +287,94 @@ def test_swiglu_lists_gate_up_down() -> None:
 SWIGLUS: dict[str, tuple[Callable[[], object], CoreError, str]] = {
     "gate before up": (
         lambda: SwiGLU.from_weights(shaped("a", 2), shaped("a", 0, 3), shaped("a", 3, 2)),
-        SwiGLUProjection(projection="gate", source=LinearWeightRank(rank=1)),
-        "SwiGLU gate projection: linear weight must have rank two, got rank 1",
+        PartFailed(
+            layer="SwiGLU",
+            part="gate",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(2,)
+            ),
+        ),
+        "SwiGLU gate: linear weight: expected a matrix that is not empty, found shape 2",
     ),
     "up before down": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("a", 0, 3), shaped("a", 3)),
-        SwiGLUProjection(projection="up", source=LinearZeroWidth(side="input")),
-        "SwiGLU up projection: linear input width must be greater than zero",
+        PartFailed(
+            layer="SwiGLU",
+            part="up",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(0, 3)
+            ),
+        ),
+        "SwiGLU up: linear weight: expected a matrix that is not empty, found shape 0 x 3",
     ),
     "down before widths": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("a", 4, 5), shaped("a", 3, 0)),
-        SwiGLUProjection(projection="down", source=LinearZeroWidth(side="output")),
-        "SwiGLU down projection: linear output width must be greater than zero",
+        PartFailed(
+            layer="SwiGLU",
+            part="down",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(3, 0)
+            ),
+        ),
+        "SwiGLU down: linear weight: expected a matrix that is not empty, found shape 3 x 0",
     ),
     "input widths before hidden widths": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("a", 4, 5), shaped("a", 6, 2)),
-        SwiGLUInputWidths(gate=2, up=4),
-        "SwiGLU gate and up input widths must match, got 2 and 4",
+        ShapeMismatch(layer="SwiGLU", part="up input width", expected=2, found=4),
+        "SwiGLU up input width: expected 2, found 4",
     ),
     "hidden widths before down": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("a", 2, 4), shaped("a", 6, 2)),
-        SwiGLUHiddenWidths(gate=3, up=4),
-        "SwiGLU gate and up hidden widths must match, got 3 and 4",
+        ShapeMismatch(layer="SwiGLU", part="up output width", expected=3, found=4),
+        "SwiGLU up output width: expected 3, found 4",
     ),
     "down width before names": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("a", 2, 3), shaped("a", 2, 2)),
-        SwiGLUDownWidth(hidden=3, down=2),
-        "SwiGLU down input width must equal hidden width 3, got 2",
+        ShapeMismatch(layer="SwiGLU", part="down input width", expected=3, found=2),
+        "SwiGLU down input width: expected 3, found 2",
     ),
     "names": (
         lambda: SwiGLU.from_weights(shaped("a", 2, 3), shaped("b", 2, 3), shaped("a", 3, 2)),
         DuplicateName(name="a", first=0, repeated=2),
-        'parameter name "a" first appears at index 0 and repeats at index 2',
+        "parameter 2: expected a name of its own, found a, the name of parameter 0",
     ),
     "scalar input": (
         lambda: known_swiglu()(constant(1.0)),
-        SwiGLUProjection(projection="gate", source=LinearInputRank(rank=0)),
-        "SwiGLU gate projection: linear input must have at least one feature axis, got rank 0",
+        PartFailed(
+            layer="SwiGLU",
+            part="gate",
+            source=ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=()),
+        ),
+        "SwiGLU gate: linear input: expected shape ... x 2, found a scalar",
     ),
     "wide input": (
         lambda: known_swiglu()(constant([[1.0, 2.0, 3.0]])),
-        SwiGLUProjection(projection="gate", source=LinearInputWidth(expected=2, actual=3)),
-        "SwiGLU gate projection: linear input final width must equal 2, got 3",
+        PartFailed(
+            layer="SwiGLU",
+            part="gate",
+            source=ShapeMismatch(
+                layer="linear", part="input", expected="shape ... x 2", found=(1, 3)
+            ),
+        ),
+        "SwiGLU gate: linear input: expected shape ... x 2, found shape 1 x 3",
     ),
     "product that overflows": (
         lambda: known_swiglu()(constant([0.0, 1e200])),
-        SwiGLUOperation(
-            operation="elementwise gate",
+        PartFailed(
+            layer="SwiGLU",
+            part="gated product",
             source=NonFiniteForward(operation="mul", index=1, value=np.inf),
         ),
-        "SwiGLU elementwise gate: mul produced non-finite value inf at flat index 1",
+        "SwiGLU gated product: mul produced non-finite value inf at flat index 1",
     ),
     "gate that overflows": (
         lambda: known_swiglu(gate=(2, 0, 0, 0, 0, 0))(constant([1e308, 0.0])),
-        SwiGLUProjection(
-            projection="gate",
+        PartFailed(
+            layer="SwiGLU",
+            part="gate",
             source=NonFiniteForward(operation="matmul", index=0, value=np.inf),
         ),
-        "SwiGLU gate projection: matmul produced non-finite value inf at flat index 0",
+        "SwiGLU gate: matmul produced non-finite value inf at flat index 0",
     ),
 }
 
@@ -433,18 +452,36 @@ def test_projections_are_independent() -> None:
 QKVS: dict[str, tuple[Callable[[], object], CoreError, str]] = {
     "query before key": (
         lambda: QKV.from_weights(shaped("a", 3), shaped("a", 0, 2), shaped("a", 3, 2)),
-        QKVProjection(projection="query", source=LinearWeightRank(rank=1)),
-        "query projection: linear weight must have rank two, got rank 1",
+        PartFailed(
+            layer="Q/K/V",
+            part="query",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(3,)
+            ),
+        ),
+        "Q/K/V query: linear weight: expected a matrix that is not empty, found shape 3",
     ),
     "key before value": (
         lambda: QKV.from_weights(shaped("a", 3, 2), shaped("a", 0, 2), shaped("a", 3)),
-        QKVProjection(projection="key", source=LinearZeroWidth(side="input")),
-        "key projection: linear input width must be greater than zero",
+        PartFailed(
+            layer="Q/K/V",
+            part="key",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(0, 2)
+            ),
+        ),
+        "Q/K/V key: linear weight: expected a matrix that is not empty, found shape 0 x 2",
     ),
     "value before widths": (
         lambda: QKV.from_weights(shaped("a", 3, 2), shaped("a", 4, 2), shaped("a", 3, 0)),
-        QKVProjection(projection="value", source=LinearZeroWidth(side="output")),
-        "value projection: linear output width must be greater than zero",
+        PartFailed(
+            layer="Q/K/V",
+            part="value",
+            source=ShapeMismatch(
+                layer="linear", part="weight", expected="a matrix that is not empty", found=(3, 0)
+            ),
+        ),
+        "Q/K/V value: linear weight: expected a matrix that is not empty, found shape 3 x 0",
     ),
     "model widths before head widths": (
         lambda: QKV.from_weights(shaped("a", 3, 2), shaped("a", 4, 2), shaped("a", 3, 5)),
@@ -453,13 +490,13 @@ QKVS: dict[str, tuple[Callable[[], object], CoreError, str]] = {
     ),
     "head widths before names": (
         lambda: QKV.from_weights(shaped("a", 3, 2), shaped("a", 3, 2), shaped("a", 3, 5)),
-        QKVHeadWidths(query=2, key=2, value=5),
-        "Q/K/V head widths must match, got query 2, key 2, value 5",
+        ShapeMismatch(layer="Q/K/V", part="value head width", expected=2, found=5),
+        "Q/K/V value head width: expected 2, found 5",
     ),
     "names": (
         lambda: QKV.from_weights(shaped("q", 3, 2), shaped("same", 3, 2), shaped("same", 3, 2)),
         DuplicateName(name="same", first=1, repeated=2),
-        'parameter name "same" first appears at index 1 and repeats at index 2',
+        "parameter 2: expected a name of its own, found same, the name of parameter 1",
     ),
     "rank two, before its width": (
         lambda: known_qkv()(constant(np.ones((2, 4)))),
@@ -506,11 +543,23 @@ def released(*shape: int) -> Tensor:
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (lambda: known_linear()(released(5)), LinearInputWidth(expected=2, actual=5)),
-        (lambda: known_linear()(released()), LinearInputRank(rank=0)),
+        (
+            lambda: known_linear()(released(5)),
+            ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=(5,)),
+        ),
+        (
+            lambda: known_linear()(released()),
+            ShapeMismatch(layer="linear", part="input", expected="shape ... x 2", found=()),
+        ),
         (
             lambda: known_swiglu()(released(5)),
-            SwiGLUProjection(projection="gate", source=LinearInputWidth(expected=2, actual=5)),
+            PartFailed(
+                layer="SwiGLU",
+                part="gate",
+                source=ShapeMismatch(
+                    layer="linear", part="input", expected="shape ... x 2", found=(5,)
+                ),
+            ),
         ),
         (lambda: known_qkv()(released(2, 5)), QKVInputRank(rank=2)),
         (lambda: known_qkv()(released(1, 2, 5)), QKVInputWidth(expected=3, actual=5)),
@@ -524,14 +573,14 @@ def released(*shape: int) -> Tensor:
         ),
         (
             lambda: known_swiglu()(released(1, 2)),
-            SwiGLUProjection(
-                projection="gate", source=ReleasedOperand(operation="matmul", operand=0)
+            PartFailed(
+                layer="SwiGLU", part="gate", source=ReleasedOperand(operation="matmul", operand=0)
             ),
         ),
         (
             lambda: known_qkv()(released(1, 2, 3)),
-            QKVProjection(
-                projection="query", source=ReleasedOperand(operation="matmul", operand=0)
+            PartFailed(
+                layer="Q/K/V", part="query", source=ReleasedOperand(operation="matmul", operand=0)
             ),
         ),
     ],

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from llm_trace.core.autodiff import constant, trace_backward
-from llm_trace.core.nn.errors import (
-    DuplicateName,
-    RNNActivation,
-    RNNNoSteps,
-    RNNOverflow32,
-    RNNShape,
-)
+from llm_trace.core.errors import OutOfRange, ShapeMismatch
+from llm_trace.core.nn.errors import DuplicateName
 from llm_trace.core.nn.parameters import named_parameter
 from llm_trace.core.nn.rnn import ElmanCell, StateHead, half_squared_error
 from llm_trace.core.nn.rnn32 import Weights32, rnn32
@@ -39,23 +34,35 @@ def test_widths_and_parameters() -> None:
     [
         (
             {"activation": "selu"},
-            RNNActivation(activation="selu", known="identity, tanh, sigmoid, relu"),
+            OutOfRange(
+                layer="RNN",
+                part="activation",
+                expected="one of identity, tanh, sigmoid, relu",
+                found="selu",
+            ),
         ),
         (
             {"input_weight": named_parameter("w_x", np.ones(3))},
-            RNNShape(part="input weight", expected="a matrix that is not empty", actual=(3,)),
+            ShapeMismatch(
+                layer="RNN", part="input weight", expected="a matrix that is not empty", found=(3,)
+            ),
         ),
         (
             {"input_weight": named_parameter("w_x", np.ones((2, 0)))},
-            RNNShape(part="input weight", expected="a matrix that is not empty", actual=(2, 0)),
+            ShapeMismatch(
+                layer="RNN",
+                part="input weight",
+                expected="a matrix that is not empty",
+                found=(2, 0),
+            ),
         ),
         (
             {"recurrent_weight": named_parameter("w_h", np.eye(3))},
-            RNNShape(part="recurrent weight", expected="2 x 2", actual=(3, 3)),
+            ShapeMismatch(layer="RNN", part="recurrent weight", expected=(2, 2), found=(3, 3)),
         ),
         (
             {"bias": named_parameter("b", np.zeros(3))},
-            RNNShape(part="bias", expected="2", actual=(3,)),
+            ShapeMismatch(layer="RNN", part="bias", expected=(2,), found=(3,)),
         ),
         (
             {"bias": named_parameter("w_h", np.zeros(2))},
@@ -74,12 +81,12 @@ def test_cells_that_are_refused(changed: dict[str, Any], error: Exception) -> No
     [((3,), (1, 2), "input"), ((1, 2), (1, 2), "input"), ((1, 3), (2, 2), "state")],
 )
 def test_inputs_that_are_refused(x: tuple[int, ...], state: tuple[int, ...], part: str) -> None:
-    with pytest.raises(RNNShape, match=f"RNN {part} must have shape"):
+    with pytest.raises(ShapeMismatch, match=f"RNN {part}: expected"):
         cell()(constant(np.zeros(x)), constant(np.zeros(state)))
 
 
 def test_a_sequence_has_steps() -> None:
-    with pytest.raises(RNNNoSteps, match="RNN input must have at least one step"):
+    with pytest.raises(ShapeMismatch, match="RNN input: expected at least one step, found 0"):
         cell().unroll([], constant(np.zeros((1, 2))))
 
 
@@ -96,11 +103,11 @@ def test_the_way_back_meets_every_use_of_a_parameter_last_step_first() -> None:
 
 def test_the_head_and_the_loss_refuse_other_shapes() -> None:
     head = StateHead(named_parameter("w_o", np.ones((2, 3))), None)
-    with pytest.raises(RNNShape, match="RNN state must have shape 1 x 3"):
+    with pytest.raises(ShapeMismatch, match="RNN state: expected shape 1 x 3, found shape 1 x 2"):
         head(constant(np.zeros((1, 2))))
-    with pytest.raises(RNNShape, match="RNN head bias must have shape 2"):
+    with pytest.raises(ShapeMismatch, match="RNN head bias: expected shape 2, found shape 3"):
         StateHead(head.weight, named_parameter("b_o", np.zeros(3)))
-    with pytest.raises(RNNShape, match="RNN target must have shape 1 x 2"):
+    with pytest.raises(ShapeMismatch, match="RNN target: expected shape 1 x 2"):
         half_squared_error(constant(np.zeros((1, 2))), constant(np.zeros((1, 1))))
 
 
@@ -129,7 +136,7 @@ def test_single_precision_adds_in_the_stated_order() -> None:
 def test_single_precision_refuses_what_it_cannot_hold() -> None:
     weights = Weights32(*single([[1.0]], [[1.0]], [[3e38]]))
     x, initial, target = single([[[5.0]]], [[0.0]], [[-3e38]])
-    with pytest.raises(RNNOverflow32, match="RNN error must stay within the range of float32"):
+    with pytest.raises(OutOfRange, match="RNN error: expected numbers within the range of"):
         rnn32(weights, x, initial, target)
-    with pytest.raises(RNNNoSteps):
+    with pytest.raises(ShapeMismatch):
         rnn32(weights, x[:, :0], initial, target)
