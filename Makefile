@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+SAY    := echo "setting up $(VENV), once: this takes a minute" >&2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: help demo test golden golden-grid lint format typecheck check beds beds-quick fuzz bench \
@@ -60,11 +61,13 @@ clean: ## remove what was made here
 	rm -rf $(VENV) .typing .beds build dist *.egg-info src/*.egg-info
 
 $(VENV)/.program: pyproject.toml src/core/numerics/_products.c
+	@$(SAY)
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
 	@touch $@
 
 $(VENV)/.developer: pyproject.toml src/core/numerics/_products.c
+	@$(SAY)
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.program

@@ -1,6 +1,7 @@
-"""What is skipped for want of something outside: a test run says each want in one line."""
+"""What is skipped for want of something outside: a test run says all of it in one line."""
 
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -22,3 +23,11 @@ def has_browser() -> bool:
     return bool(shutil.which("chromium") or shutil.which("google-chrome")) and bool(
         shutil.which("chromedriver")
     )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        told = "; ".join(f"{count}, {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"skipped: {told}")
