@@ -3,28 +3,27 @@
 from collections.abc import Iterator, Mapping
 
 from ..core.arrays import Array
-from ..core.numerics.digits import shortest
-from .style import BARS
+from .style import BARS, RUST
 from .values import reals_text, shape_text
 
 
 def tensor_line(label: str, array: Array) -> Iterator[str]:
     """`label: shape=2x3 values=…` with twelve digits, in pieces."""
     yield f"{label}: shape={shape_text(array.shape)} values="
-    yield from reals_text(array)
+    yield from reals_text(array, RUST.digits, RUST.empty)
 
 
 def bracketed(label: str, array: Array) -> Iterator[str]:
     """`label=[…]` with six digits, in pieces."""
     yield f"{label}=["
-    yield from reals_text(array, BARS.digits, absent="")
+    yield from reals_text(array, BARS.digits, BARS.empty)
     yield "]"
 
 
 def bracketed_tensor(label: str, array: Array) -> Iterator[str]:
     """`label=shape:[2,3] values:[…]` with six digits, in pieces."""
     yield f"{label}=shape:{shape_text(array.shape, BARS)} values:["
-    yield from reals_text(array, BARS.digits, absent="")
+    yield from reals_text(array, BARS.digits, BARS.empty)
     yield "]"
 
 
@@ -36,11 +35,6 @@ def flag(value: bool) -> str:
 def flags(answers: Mapping[str, bool], mark: str = "=") -> str:
     """`case=true other=false`."""
     return " ".join(f"{case}{mark}{flag(answer)}" for case, answer in answers.items())
-
-
-def plain(value: float) -> str:
-    """The fewest digits, without a point where none is needed: `2`, `0.5`."""
-    return shortest(value).removesuffix(".0")
 
 
 def shape_list(shape: tuple[int, ...]) -> str:
@@ -55,4 +49,4 @@ def integers(values: tuple[int, ...]) -> str:
 
 def inline(array: Array) -> str:
     """A short list of reals with twelve digits."""
-    return "".join(reals_text(array))
+    return "".join(reals_text(array, RUST.digits, RUST.empty))

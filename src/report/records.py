@@ -11,7 +11,7 @@ is a shape stands for all of its extents, `"scalar"` for none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
 
 from .stdout import shown
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Formula = tuple[tuple[str, str], ...]
 """Conditions, of which the first that holds counts, each with its expression."""
+
+Original = Callable[[Any], Any]
+"""From a record to the value that an original demo prints in a field of it."""
 
 
 class Field(NamedTuple):
@@ -40,6 +43,7 @@ class Field(NamedTuple):
     formula: Formula  # how it is worked out from others
     gradient_of: Formula  # what it is the derivative with respect to
     loss: str | None  # of what it is the derivative, where that is not the trace's loss
+    original: Original | None  # the value of an original demo, where that is another one
 
 
 class _Declared(NamedTuple):
@@ -50,6 +54,7 @@ class _Declared(NamedTuple):
     formula: Formula
     gradient_of: Formula
     loss: str | None
+    original: Original | None
 
 
 def field(
@@ -61,6 +66,7 @@ def field(
     shape: str | None = None,
     gradient_of: str | Mapping[str, str] = "",
     loss: str | None = None,
+    original: Original | None = None,
 ) -> Any:
     """Declare a field: what it holds, and how that comes about.
 
@@ -69,9 +75,12 @@ def field(
     `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
     what it is the gradient of, where that is not the trace's own loss. `omitted` leaves out an
     absent value. `shape` and `aligns` are older spellings of the annotation's shape and of `key`.
+
+    `original` works out from the record what the original demo prints in this place, where that is
+    another fact; styles that follow the original have it instead.
     """
     formulas, gradients = _conditional(formula), _conditional(gradient_of)
-    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss)
+    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss, original)
 
 
 def key(meaning: str, formula: str | Mapping[str, str] = "", *, omitted: bool = False) -> Any:
@@ -129,6 +138,8 @@ class Record:
         yield style.spelled(self.kind)
         for declared, value in self.present():
             yield f"{style.separator}{style.spelled(declared.key)}="
+            if style.original and declared.original:
+                value = declared.original(self)
             yield from (ABSENT,) if value is None else declared.type.text(value, style)
 
     def json(self) -> Iterator[str]:

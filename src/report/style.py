@@ -14,6 +14,8 @@ class Style(NamedTuple):
     shape_joiner: str = "x"  # between extents
     quoted: bool = True  # text that holds a space is a JSON string
     framed: bool = True  # between TRACE name-vN BEGIN and END
+    empty: str = "none"  # a list of reals that has none
+    original: bool = False  # a field holds what the original demo prints in its place, if it does
 
     def spelled(self, words: str) -> str:
         """A kebab-case kind or key in this style."""
@@ -21,4 +23,14 @@ class Style(NamedTuple):
 
 
 CANONICAL = Style()
-BARS = Style("|", "_", 6, ("[", "]"), ("[", "]"), ",", quoted=False, framed=False)
+RUST = Style(empty="", original=True)
+BARS = RUST._replace(
+    separator="|",
+    joiner="_",
+    digits=6,
+    brackets=("[", "]"),
+    shape_brackets=("[", "]"),
+    shape_joiner=",",
+    quoted=False,
+    framed=False,
+)

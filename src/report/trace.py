@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 from .declaration import Declaration
 from .records import Record
-from .style import CANONICAL, Style
+from .style import CANONICAL, RUST, Style
 
 F = TypeVar("F")
 Line = str | Iterable[str]
@@ -17,7 +17,7 @@ class Original(NamedTuple):
     """What the original demo of a trace's numbers prints."""
 
     report: Callable[[Any], Iterator[Line]]  # the learner report's lines on a fixture
-    style: Style = CANONICAL  # of its trace
+    style: Style = RUST  # of its trace
 
 
 class Trace(Generic[F]):

@@ -34,7 +34,7 @@ from .plain_values import (
     shape_text,
     whole,
 )
-from .style import CANONICAL, Style
+from .style import CANONICAL, RUST, Style
 
 __all__ = [
     "ABSENT",
@@ -165,7 +165,7 @@ class _Reals(_WithReals):
     def text(self, value: Any, style: Style) -> Iterator[str]:
         left, right = style.brackets
         yield left
-        yield from reals_text(value, style.digits, absent="" if left else ABSENT)
+        yield from reals_text(value, style.digits, style.empty)
         yield right
 
     def digits(self, value: Any) -> Iterator[str]:
@@ -174,7 +174,7 @@ class _Reals(_WithReals):
         yield "]"
 
     def read(self, text: str) -> Array:
-        if text == ABSENT:
+        if text in (ABSENT, RUST.empty):
             return np.array([])
         if not re.fullmatch(f"{self.pattern}(?:,{self.pattern})*+", text):
             items_of(text, self.pattern, self.name)
@@ -238,10 +238,10 @@ Reals = Annotated[Array, _Reals()]
 Products = Annotated[tuple[Array, Array], _Products()]
 
 
-def reals_text(values: Array, digits: int = 12, absent: str = ABSENT) -> Iterator[str]:
-    """Row-major reals, comma-joined, in pieces; `absent` if there are none."""
+def reals_text(values: Array, digits: int = 12, empty: str = ABSENT) -> Iterator[str]:
+    """Row-major reals, comma-joined, in pieces; `empty` if there are none."""
     if values.size == 0:
-        yield absent
+        yield empty
     for chunk, mark in _chunks(values):
         # One format of thousands of values: several times faster than a format for each.
         yield mark + (f"%.{digits}f," * len(chunk) % tuple(chunk))[:-1]

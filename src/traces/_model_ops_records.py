@@ -55,6 +55,11 @@ class Forward(Record):
     )
 
 
+def _strict(sign: str | None) -> str | None:
+    """The original compares with zero and knows two words: a zero is `unexpected` too."""
+    return "unexpected" if sign == "zero" else sign
+
+
 class Target(Record):
     """The gradient of one position's logits."""
 
@@ -69,9 +74,13 @@ class Target(Record):
         ),
         gradient_of="Forward(step=2).values[position]",
     )
-    correct_sign: Word = field("`negative` for the target, `zero`, or else `unexpected`")
+    correct_sign: Word = field(
+        "`negative` for the target, `zero`, or else `unexpected`",
+        original=lambda target: _strict(target.correct_sign),
+    )
     competitor_sign: Word | None = field(
-        "`positive` for every other class, `zero` for all, or else `unexpected`"
+        "`positive` for every other class, `zero` for all, or else `unexpected`",
+        original=lambda target: _strict(target.competitor_sign),
     )
     row_sum: Real = field("zero up to rounding", formula="sum(gradient)")
 

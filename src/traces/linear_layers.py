@@ -101,6 +101,11 @@ class Bias(Record):
     values: Reals | None = field("b", shape="output_width", formula={"bias": "fixture.bias"})
 
 
+def _without_bias(cell: "Cell") -> float:
+    """The original takes the bias off the result again, and so prints what rounding left."""
+    return cell.weighted_sum if cell.bias is None else float(cell.result) - float(cell.bias)
+
+
 class Cell(Record):
     """One output coordinate at one position."""
 
@@ -118,7 +123,9 @@ class Cell(Record):
         formula="pairs(input, WeightRow.values[:, output_feature])",
     )
     weighted_sum: Real = field(
-        "the products added up", formula="sum(products[:, 0] * products[:, 1])"
+        "the products added up",
+        formula="sum(products[:, 0] * products[:, 1])",
+        original=lambda cell: _without_bias(cell),
     )
     bias: Real | None = field(
         "of this output feature", formula={"bias is not None": "Bias.values[output_feature]"}
@@ -191,7 +198,8 @@ class Axes(Record):
     output_leading: Shape = field("y's axes but the last")
     preserved: Flag = field("whether these are the same")
     mixed_axis: Word | None = field(
-        "`feature`, or `position` if replacing the first position changed another's output"
+        "`feature`, or `position` if replacing the first position changed another's output",
+        original=lambda axes: axes.mixed_axis or "feature",  # where no other is changed
     )
 
 
@@ -305,6 +313,8 @@ def mixed_axis(layer: Linear, x: Tensor, y: Tensor) -> str | None:
     rows = positions(x.value.copy())
     if len(rows) < 2:
         return None
-    rows[0] = 0.0 if rows[0].any() else 1.0
+    # A small share of each feature, so that the largest weights cannot take it out of range.
+    largest = max(1.0, float(np.abs(layer.weight.tensor.value).max()))
+    rows[0] = 0.0 if rows[0].any() else 1.0 / largest / layer.input_width
     after = positions(layer(constant(rows.reshape(x.shape))).value)
     return "feature" if same_bits(after[1:], positions(y.value)[1:]) else "position"

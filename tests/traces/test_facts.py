@@ -283,6 +283,15 @@ def test_one_position_shows_nothing_about_others() -> None:
     assert "position independence: none" in report_lines("swiglu", **one)
 
 
+def test_replacing_a_position_does_not_leave_the_finite_range() -> None:
+    largest = {
+        "input": np.array([[[0.0, 0.0], [1.0, 0.0]]]),
+        "weight": np.full((2, 3), np.finfo(np.float64).max),
+        "upstream": np.zeros((1, 2, 3)),
+    }
+    assert line_of(trace_lines("linear-layers", **largest), "AXES").endswith("mixed-axis=feature")
+
+
 def test_the_scalar_probes_name_the_very_point() -> None:
     line = line_of(report_lines("model-ops", log_input=1234567.891), "scalar probes")
     assert " log(1234567.891)->(" in line

@@ -1,11 +1,13 @@
 """Float64 as decimal text, the same characters on every machine.
 
-Python's own conversions are exact and rounded half to even; what is settled here is their form.
+Python's own conversions are exact and rounded half to even; what is settled here is their form, and
+the one place where the fewest digits are rounded otherwise.
 """
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
-__all__ = ["fixed", "scientific", "shortest"]
+__all__ = ["fixed", "positional", "scientific", "shortest"]
 
 
 def fixed(value: float, digits: int = 12) -> str:
@@ -25,3 +27,14 @@ def shortest(value: float) -> str:
         return "NaN"
     mantissa, mark, exponent = repr(float(value)).partition("e")
     return f"{mantissa}{mark}{int(exponent)}" if mark else mantissa
+
+
+def positional(value: float) -> str:
+    """The fewest digits that read back as a finite `value`, as Rust prints it: `2`, `0.0000001`.
+
+    There is no exponent, and no point where none is needed. Of two texts that are equally near, the
+    one farther from zero is taken: 1000000000000000.25 is `1000000000000000.3`.
+    """
+    fewest = Decimal(repr(float(value))).normalize()
+    away = Decimal(float(value)).quantize(fewest, ROUND_HALF_UP)
+    return f"{away if float(away) == value else fewest:f}"

@@ -10,7 +10,8 @@ from ...core.errors import ShapeMismatch
 from ...core.nn.linear import Linear
 from ...core.nn.parameters import named_parameter
 from ...core.nn.splitmix64 import SplitMix64
-from ...report.learner import flag, flags, plain, tensor_line
+from ...core.numerics.digits import positional
+from ...report.learner import flag, flags, tensor_line
 from ...report.trace import Line
 from ...report.values import shape_text
 from .._probes import (
@@ -70,9 +71,9 @@ def historical_unit(layer: Linear, x: Array, y: Array) -> str:
     for feature, weight in zip(row.tolist(), weights.tolist(), strict=True):
         response += feature * weight
     response += bias
-    terms = [f"{plain(a)}*{plain(b)}" for a, b in zip(row, weights, strict=True)]
+    terms = [f"{positional(a)}*{positional(b)}" for a, b in zip(row, weights, strict=True)]
     return (
-        f"historical unit: {' + '.join([*terms, plain(bias)])} = {response:.12f} "
+        f"historical unit: {' + '.join([*terms, positional(bias)])} = {response:.12f} "
         f"equals output[0]={flag(response == y.flat[0])}"
     )
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from ...report.learner import flag, integers, plain, tensor_line
+from ...core.numerics.digits import positional
+from ...report.learner import flag, integers, tensor_line
 from ...report.trace import Line
 from .._probes import gradient
 from ..model_ops import ModelOpsFixture, compute, gradchecks, refusals, scalar_checks
@@ -12,7 +13,8 @@ def learner_report(fixture: ModelOpsFixture) -> Iterator[Line]:
     run = compute(fixture)
     reports, errors = gradchecks(fixture), [*refusals()]
     probes = [
-        f"{check.operation}({plain(check.input)})->({check.output:.12f}, {check.gradient:.12f})"
+        f"{check.operation}({positional(check.input)})"
+        f"->({check.output:.12f}, {check.gradient:.12f})"
         for check in scalar_checks(fixture)
     ]
     yield tensor_line("embeddings", run.embeddings.value)
