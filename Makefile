@@ -20,7 +20,8 @@ test: $(VENV)/.developer ## run all tests
 
 golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -q -k prints_what_the_original_prints
-	@$(BIN)/python -m pytest tests/test_golden.py -k accepted --snapshot-update -W ignore::UserWarning
+	@$(BIN)/python -m pytest tests/test_golden.py tests/tools/test_diagram.py -k accepted --snapshot-update \
+		-W ignore::UserWarning
 	@$(BIN)/python scripts/golden_digests.py
 	@git status --short golden src/golden.sha256 2>/dev/null || true
 

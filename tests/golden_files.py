@@ -57,6 +57,32 @@ class ReportFile(GoldenFile):
     file_extension = "report"
 
 
+class Drawing(GoldenFile):
+    """A drawing, which is no golden file of the program: `data/drawings/NAME.FORM`."""
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(Path(__file__).parent / "data" / "drawings")
+
+
+class MermaidFile(Drawing):
+    """For a forge."""
+
+    file_extension = "mermaid"
+
+
+class DotFile(Drawing):
+    """For Graphviz."""
+
+    file_extension = "dot"
+
+
+class SvgFile(Drawing):
+    """For a document."""
+
+    file_extension = "svg"
+
+
 class FixtureFile(GoldenFile):
     """The numbers of a golden file that are not the default ones."""
 

@@ -2,17 +2,19 @@
 
 import contextlib
 import os
-import random
 import signal
 import subprocess
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from llm_trace.report import files
 from llm_trace.report.files import write_file
 from llm_trace.report.stdout import OutputError
 
@@ -22,29 +24,69 @@ OLD = "old\n" * 300_000
 NEW = "new\n" * 300_000
 
 
-def pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), 1000):
-        yield text[start : start + 1000]
+def pieces(text: str, size: int = 1000) -> Iterator[str]:
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
+    """The writer kills itself at its first line, at its second, and so on until it is done."""
     path = tmp_path / "kept.trace"
-    write_file(str(path), [OLD])
-    moments = random.Random(1)
-    found = set()
-    for _ in range(100):
+    found: list[str] = []
+    status = signal.SIGKILL
+    while status == signal.SIGKILL:
+        path.write_text(OLD)
         writer = os.fork()
         if writer == 0:
             with contextlib.suppress(BaseException):
-                for round_ in range(1000):
-                    write_file(str(path), pieces(NEW if round_ % 2 else OLD))
-            os._exit(0)
-        time.sleep(moments.uniform(0.0, 0.03))
-        os.kill(writer, signal.SIGKILL)
-        os.waitpid(writer, 0)
-        found.add(path.read_text())
-    assert found == {OLD, NEW}
+                sys.settrace(killing_at(len(found) + 1))
+                write_file(str(path), pieces(NEW, 200_000))
+                os._exit(0)
+            os._exit(1)
+        _, status = os.waitpid(writer, 0)
+        found.append(path.read_text())
+    assert status == 0
+    old = found.index(NEW)  # from one line on it is the new file
+    assert old > 20
+    assert found == [OLD] * old + [NEW] * (len(found) - old)
+
+
+def killing_at(moment: int) -> Callable[..., Any]:
+    """A trace function that ends this process, as a failing machine would, at its n-th line."""
+    count = 0
+    package = str(Path(files.__file__).parents[1])
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith((package, __file__)):
+            return None
+        count += event == "line"
+        if count == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    return trace
+
+
+def test_permissions_and_owner_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept.trace"
+    path.write_text("old")
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 12_345, 23_456)
+    before = path.stat()
+    given: list[str] = []
+    monkeypatch.setattr(os, "fchown", partial(noted, given, "fchown", os.fchown))
+    write_file(str(path), ["new"])
+    after = path.stat()
+    assert given == ["fchown"]  # whoever is not root may at least ask for it
+    assert (after.st_uid, after.st_gid, after.st_mode) == (
+        before.st_uid,
+        before.st_gid,
+        before.st_mode,
+    )
+    assert path.read_text() == "new"
 
 
 def test_two_writers_leave_one_whole_file(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from llm_trace.tools.diff.rules import Rules
 from llm_trace.tools.diff.sources import Source
 from llm_trace.tools.diff.text import text
 
+LIMIT = 60_000
+"""Characters of a comment, written here again so that the tests do not follow the code."""
+
 
 def framed(*records: str, name: str = "mine-v1") -> str:
     return "".join(f"{line}\n" for line in (f"TRACE {name} BEGIN", *records, f"TRACE {name} END"))

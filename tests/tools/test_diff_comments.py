@@ -6,7 +6,6 @@ import json
 from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.lines import LineComparison
 from llm_trace.tools.diff.markdown import (
-    LIMIT,
     bounded_notes,
     comment,
     document,
@@ -17,7 +16,7 @@ from llm_trace.tools.diff.notes import Note
 from llm_trace.tools.diff.rules import Rules
 from llm_trace.tools.diff.sources import Source
 
-from .diffing import framed, source
+from .diffing import LIMIT, framed, source
 
 
 def commented(old: str, new: str, rules: Rules | None = None, name: str = "new") -> str:

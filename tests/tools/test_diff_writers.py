@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.escapes import plain
 from llm_trace.tools.diff.json import json as json_pieces
-from llm_trace.tools.diff.markdown import LIMIT, comment, document, markdown
+from llm_trace.tools.diff.markdown import comment, document, markdown
 from llm_trace.tools.diff.rules import Rules
 from llm_trace.tools.diff.text import coloured, text
 
-from .diffing import framed, report, source
+from .diffing import LIMIT, framed, report, source
 
 OLD = framed(
     "FIXTURE name=mine width=2",

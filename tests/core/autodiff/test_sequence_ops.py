@@ -159,6 +159,25 @@ def test_gates_of_opposite_inputs_add_up_to_one() -> None:
 # Softmax and its mask -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scores", [[[0.0, 800.0]], [[800.0, 0.0]]])
+def test_a_weight_of_zero_has_the_gradient_positive_zero(scores: list[list[float]]) -> None:
+    """0 times a negative number is -0.0, which no gradient of a softmax is."""
+    x = parameter(scores)
+    y = softmax(x)
+    assert 0.0 in y.value
+    for upstream in ([[1.0, 2.0]], [[2.0, 1.0]], [[0.0, 0.0]]):
+        (edge,) = trace_backward(y, upstream).edges
+        assert edge.contribution.tobytes() == np.zeros((1, 2)).tobytes()
+
+
+def test_a_hidden_source_has_the_gradient_positive_zero() -> None:
+    x = parameter([[1.0, 2.0, 3.0]])
+    y = softmax(x, visible=np.array([[True, False, True]]))
+    for upstream in ([[1.0, 5.0, 2.0]], [[1.0, -5.0, 2.0]]):
+        (edge,) = trace_backward(y, upstream).edges
+        assert edge.contribution[0, 1].tobytes() == np.float64(0.0).tobytes()
+
+
 def test_softmax_is_exponentials_over_their_sum() -> None:
     a, g = drawn((2, 3, 4), (2, 3, 4))
     x = parameter(a)
