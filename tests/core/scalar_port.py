@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_trace.core import numerics
+from llm_trace.core.numerics.power import power as numerics_power
 
 Shape = tuple[int, ...]
 Cells = list[float]
@@ -178,6 +179,46 @@ def mul(left: Node, right: Node) -> Node:
         ]
 
     return Node(shape, [x * y for x, y in zip(a, b, strict=True)], (left, right), vjp)
+
+
+def div(left: Node, right: Node) -> Node:
+    shape, a, b = _pairs(left, right)
+    cells = [x / y for x, y in zip(a, b, strict=True)]
+
+    def vjp(g: Cells) -> list[Cells]:
+        to_left = [u / y for u, y in zip(g, b, strict=True)]
+        to_right = [-(u * q) for u, q in zip(to_left, cells, strict=True)]
+        return [
+            unbroadcast_cells(to_left, shape, left.shape),
+            unbroadcast_cells(to_right, shape, right.shape),
+        ]
+
+    return Node(shape, cells, (left, right), vjp)
+
+
+def neg(x: Node) -> Node:
+    return Node(x.shape, [-v for v in x.cells], (x,), lambda g: [[-u for u in g]])
+
+
+def sqrt(x: Node) -> Node:
+    cells = [math.sqrt(v) for v in x.cells]
+
+    def vjp(g: Cells) -> list[Cells]:
+        return [[u / (2.0 * y) for u, y in zip(g, cells, strict=True)]]
+
+    return Node(x.shape, cells, (x,), vjp)
+
+
+def power(x: Node, *, exponent: float) -> Node:
+    def vjp(g: Cells) -> list[Cells]:
+        slopes = [exponent * to_the(v, exponent - 1.0) if exponent else 0.0 for v in x.cells]
+        return [[u * slope for u, slope in zip(g, slopes, strict=True)]]
+
+    return Node(x.shape, [to_the(v, exponent) for v in x.cells], (x,), vjp)
+
+
+def to_the(x: float, exponent: float) -> float:
+    return float(numerics_power(x, exponent))
 
 
 def matmul(left: Node, right: Node) -> Node:

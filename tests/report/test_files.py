@@ -34,7 +34,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_file(tmp_path: Path) -> 
     """The writer kills itself at its first line, at its second, and so on until it is done."""
     path = tmp_path / "kept.trace"
     found: list[str] = []
-    status = signal.SIGKILL
+    status = int(signal.SIGKILL)
     while status == signal.SIGKILL:
         path.write_text(OLD)
         writer = os.fork()

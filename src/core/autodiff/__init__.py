@@ -3,9 +3,24 @@
 An operation's forward rule and its vector-Jacobian product stand together, one module a family.
 """
 
+from . import indexing as indexing  # enters x[...]
 from .attention import Mask, softmax
 from .backward import BackwardTrace, Edge, backward, topology, trace_backward
-from .elementwise import add, exp, log, mul, relu, sigmoid, silu, sub, tanh
+from .elementwise import (
+    add,
+    div,
+    exp,
+    log,
+    mul,
+    neg,
+    power,
+    relu,
+    sigmoid,
+    silu,
+    sqrt,
+    sub,
+    tanh,
+)
 from .gathering import gather_rows
 from .normalization import layer_norm
 from .probabilities import indexed_mean_nll, log_softmax
@@ -32,6 +47,7 @@ __all__ = [
     "broadcast_to",
     "concatenate",
     "constant",
+    "div",
     "exp",
     "gather_rows",
     "indexed_mean_nll",
@@ -41,8 +57,10 @@ __all__ = [
     "matmul",
     "mean_axis",
     "mul",
+    "neg",
     "no_grad",
     "parameter",
+    "power",
     "relu",
     "reshape",
     "select",
@@ -50,6 +68,7 @@ __all__ = [
     "silu",
     "slice_axis",
     "softmax",
+    "sqrt",
     "stack",
     "sub",
     "sum_axis",

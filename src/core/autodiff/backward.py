@@ -18,8 +18,16 @@ from .errors import (
     StaleOperandValue,
     UntrackedOutput,
 )
+from .operators import entered
 from .release import release
-from .tensor import Tensor, copied, first_non_finite, frozen, refuse_non_finite
+from .tensor import (
+    Tensor,
+    copied,
+    first_non_finite,
+    frozen,
+    refuse_non_finite,
+    require_tensor,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -74,6 +82,7 @@ def topology(output: Tensor) -> list[Tensor]:
     return ordered
 
 
+@entered("backward")
 def backward(output: Tensor, seed: ArrayLike | None = None, *, retain: bool = True) -> None:
     """Add d(seed . output)/d(parameter) to the gradient of every parameter below `output`.
 
@@ -183,6 +192,7 @@ def _accumulated(nodes: list[Tensor], adjoints: list[Array | None]) -> list[tupl
 
 
 def _refuse_released(node: Tensor) -> None:
+    require_tensor("backward", node)
     if node.released:
         raise GraphReleased(operation=node.operation)
 

@@ -11,8 +11,9 @@ from ..numerics import log as log_
 from ..numerics import sigmoid as sigmoid_
 from ..numerics import tanh as tanh_
 from ..numerics import unbroadcast
-from .errors import IncompatibleBroadcast, MatmulBatchMismatch
+from .errors import IncompatibleBroadcast, MatmulBatchMismatch, WrongArgument
 from .operation import Forward, binary, unary
+from .operators import described, is_number
 
 
 @binary("add")
@@ -46,6 +47,53 @@ def mul(left: Array, right: Array) -> Forward:
         return unbroadcast(g * right, left.shape), unbroadcast(g * left, right.shape)
 
     return left * right, vjp
+
+
+@binary("div")
+def div(left: Array, right: Array) -> Forward:
+    """left / right, broadcast. Raises IncompatibleBroadcast; division by 0 is NonFiniteForward."""
+    require_broadcast(left.shape, right.shape)
+    y = left / right
+
+    def vjp(g: Array) -> tuple[Array, Array]:
+        to_left = g / right
+        return unbroadcast(to_left, left.shape), unbroadcast(-(to_left * y), right.shape)
+
+    return y, vjp
+
+
+@unary("neg")
+def neg(x: Array) -> Forward:
+    """-x."""
+    return -x, lambda g: (-g,)
+
+
+@unary("sqrt")
+def sqrt(x: Array) -> Forward:
+    """The square root, correctly rounded; its derivative at 0 is not finite."""
+    y = np.sqrt(x)
+    return y, lambda g: (g / (2.0 * y),)
+
+
+@unary("power")
+def power(x: Array, *, exponent: float) -> Forward:
+    """x^exponent, correctly rounded; a negative x takes whole exponents only, and 0^0 is 1.
+
+    Raises WrongArgument for an exponent that is no number.
+    """
+    from ..numerics.power import power as power_  # which no trace of the course needs
+
+    if not is_number(exponent):
+        raise WrongArgument(
+            operation="power", expected="a number as exponent", found=described(exponent)
+        )
+    p = float(exponent)
+
+    def vjp(g: Array) -> tuple[Array]:
+        slope = np.zeros(x.shape) if p == 0.0 else p * power_(x, p - 1.0)
+        return (g * slope,)
+
+    return power_(x, p), vjp
 
 
 @unary("exp")

@@ -149,6 +149,15 @@ class TapeError(CoreError):
     """Base of the errors about recording and backpropagation."""
 
 
+class WrongArgument(TapeError, TypeError):
+    """An argument is of a kind that an operation does not take."""
+
+    message = "{operation}: expected {expected}, found {found}"
+    operation: str
+    expected: str
+    found: str
+
+
 class NonFiniteLeaf(TapeError):
     """A parameter or constant holds NaN or an infinity."""
 

@@ -14,8 +14,17 @@ import numpy as np
 
 from ..arrays import Array
 from .errors import NonFiniteForward, ReleasedOperand
+from .operators import entered
 from .release import reaches_release, releases
-from .tensor import Tensor, Vjp, frozen, is_recording, refuse_non_finite
+from .tensor import (
+    Tensor,
+    Vjp,
+    frozen,
+    is_recording,
+    refuse_non_finite,
+    require_tensor,
+    require_tensors,
+)
 
 P = ParamSpec("P")
 Forward = tuple[Array, Vjp]
@@ -29,6 +38,7 @@ def unary(
     def decorate(
         rule: Callable[Concatenate[Array, P], Forward],
     ) -> Callable[Concatenate[Tensor, P], Tensor]:
+        @entered(name)
         @wraps(rule)
         def operation(x: Tensor, /, *args: P.args, **arguments: P.kwargs) -> Tensor:
             return _apply(name, lambda: rule(x.value, *args, **arguments), (x,), arguments)
@@ -49,6 +59,7 @@ def binary(
     def decorate(
         rule: Callable[Concatenate[Array, Array, P], Forward],
     ) -> Callable[Concatenate[Tensor, Tensor, P], Tensor]:
+        @entered(name)
         @wraps(rule)
         def operation(
             left: Tensor, right: Tensor, /, *args: P.args, **arguments: P.kwargs
@@ -76,14 +87,16 @@ def nary(
     def decorate(
         rule: Callable[Concatenate[Sequence[Array], P], Forward],
     ) -> Callable[Concatenate[Sequence[Tensor], P], Tensor]:
+        @entered(name)
         @wraps(rule)
         def operation(
             operands: Sequence[Tensor], /, *args: P.args, **arguments: P.kwargs
         ) -> Tensor:
+            tensors = require_tensors(name, operands)
             return _apply(
                 name,
-                lambda: rule([operand.value for operand in operands], *args, **arguments),
-                tuple(operands),
+                lambda: rule([tensor.value for tensor in tensors], *args, **arguments),
+                tensors,
                 arguments,
             )
 
@@ -100,9 +113,10 @@ def _apply(
 ) -> Tensor:
     """Run the rule; whatever is refused, nothing that was recorded before has changed.
 
-    Raises ReleasedOperand, whatever the rule refuses, then NonFiniteForward.
+    Raises WrongArgument, ReleasedOperand, whatever the rule refuses, then NonFiniteForward.
     """
     for position, operand in enumerate(operands):
+        require_tensor(name, operand)
         if reaches_release(operand):
             raise ReleasedOperand(operation=name, operand=position)
     with np.errstate(all="ignore"):  # what leaves the finite range is refused by name below

@@ -11,7 +11,7 @@ from ..numerics import unbroadcast
 from .elementwise import require_broadcast
 from .errors import AxisOutOfBounds, IndexOutOfBounds, ReshapeElementCount
 from .operation import Forward, nary, unary
-from .tensor import Tensor
+from .tensor import Tensor, require_tensors
 
 
 @unary("reshape")
@@ -101,6 +101,7 @@ def stack(parts: Sequence[Tensor], *, axis: int) -> Tensor:
 
     Raises AxisOutOfBounds, then ShapeMismatch, whose shapes have the new axis.
     """
+    require_tensors("stack", parts)
     raised = [(*part.shape[:axis], 1, *part.shape[axis:]) for part in parts]
     pairs = zip(parts, raised, strict=True)
     return concatenate([reshape(part, shape=shape) for part, shape in pairs], axis=axis)

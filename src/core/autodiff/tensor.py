@@ -16,7 +16,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import CoreError
-from .errors import NonFiniteLeaf, NotAParameter
+from .errors import NonFiniteLeaf, NotAParameter, WrongArgument
+from .operators import Operators, described, entered, is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,7 +30,7 @@ LEAVES = ("parameter", "constant", "detached")
 _recording: ContextVar[bool] = ContextVar("recording", default=True)
 
 
-class Tensor:
+class Tensor(Operators):
     """One node: compared and hashed by identity.
 
     `operation` names what made it, `arguments` holds that operation's static arguments and
@@ -117,14 +118,15 @@ class Tensor:
 
 
 def parameter(value: ArrayLike) -> Tensor:
-    """A trainable leaf whose gradient starts at +0.0. Raises NonFiniteLeaf."""
+    """A trainable leaf whose gradient starts at +0.0. Raises WrongArgument, NonFiniteLeaf."""
     leaf = _leaf(value, "parameter", tracked=True)
     leaf.zero_gradient()
     return leaf
 
 
+@entered("constant")
 def constant(value: ArrayLike) -> Tensor:
-    """A leaf without a gradient. Raises NonFiniteLeaf."""
+    """A leaf without a gradient. Raises WrongArgument, NonFiniteLeaf."""
     return _leaf(value, "constant", tracked=False)
 
 
@@ -150,8 +152,38 @@ def is_recording() -> bool:
 
 
 def copied(values: ArrayLike) -> Array:
-    """A float64 array of its own with these values."""
-    return np.array(values, dtype=np.float64, order="C")
+    """A float64 array of its own with these values. Raises WrongArgument."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind in "biuf" or all(map(is_number, found.flat)):  # not text, not complex
+            return np.array(found, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):  # rows of several lengths, no numbers
+        pass
+    raise WrongArgument(
+        operation="tensor",
+        expected="real numbers, in rows of one length",
+        found=described(values),
+    )
+
+
+def require_tensors(operation: str, values: object) -> tuple[Tensor, ...]:
+    """The tensors of a list. Raises WrongArgument for anything else, and where there is none."""
+    if not isinstance(values, list | tuple) or not values:
+        found = "none" if isinstance(values, list | tuple) else described(values)
+        raise WrongArgument(operation=operation, expected="a list of tensors", found=found)
+    for value in values:
+        require_tensor(operation, value)
+    return tuple(values)
+
+
+def require_tensor(operation: str, value: object) -> None:
+    """Raise WrongArgument for anything but a tensor."""
+    if not isinstance(value, Tensor):
+        raise WrongArgument(
+            operation=operation,
+            expected="a tensor (constant() and parameter() make one)",
+            found=described(value),
+        )
 
 
 def frozen(array: Array) -> Array:

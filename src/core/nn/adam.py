@@ -1,4 +1,4 @@
-"""Adam on one row of values.
+"""Adam: the rule on one array of values, and the optimizer that steps parameters by it.
 
 Source: Kingma and Ba 2014, Adam: A Method for Stochastic Optimization (arXiv:1412.6980),
 algorithm 1.
@@ -6,12 +6,16 @@ algorithm 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
+from ..autodiff.errors import NonFiniteLeaf
+from ..autodiff.tensor import Tensor, refuse_non_finite
+from .parameters import NamedParameter, gradient_of, tensors_of
 
 
 class AdamState(NamedTuple):
@@ -23,9 +27,9 @@ class AdamState(NamedTuple):
     second_power: float = 1.0  # beta_2^t
 
     @classmethod
-    def zero(cls, size: int) -> AdamState:
+    def zero(cls, shape: int | tuple[int, ...]) -> AdamState:
         """Before the first step."""
-        return cls(np.zeros(size), np.zeros(size))
+        return cls(np.zeros(shape), np.zeros(shape))
 
 
 @dataclass(frozen=True)
@@ -48,3 +52,41 @@ class Adam:
         deviation = np.sqrt(second / (1.0 - second_power))
         moved = values - self.rate * mean / (deviation + self.epsilon)
         return moved, AdamState(first, second, first_power, second_power)
+
+
+class AdamOptimizer:
+    """Adam over a list of parameters, each with moments of its own.
+
+    Raises WrongArgument for what is no tensor, NotAParameter for a tensor that stores no gradient,
+    and ValueError for a parameter that comes twice.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor | NamedParameter],
+        rate: float = 0.001,
+        *,
+        first_decay: float = 0.9,
+        second_decay: float = 0.999,
+        epsilon: float = 1e-8,
+    ) -> None:
+        self.rule = Adam(rate, first_decay, second_decay, epsilon)
+        self.parameters = tensors_of("Adam", parameters)
+        self._states = [AdamState.zero(tensor.shape) for tensor in self.parameters]
+
+    def step(self) -> None:
+        """Move every parameter by its gradient. Raises NonFiniteLeaf, and then has moved none."""
+        moved = [
+            self.rule.step(tensor.value, gradient_of(tensor), state)
+            for tensor, state in zip(self.parameters, self._states, strict=True)
+        ]
+        for values, _ in moved:
+            refuse_non_finite(values, NonFiniteLeaf, operation="parameter")
+        for tensor, (values, _) in zip(self.parameters, moved, strict=True):
+            tensor.assign(values)
+        self._states = [state for _, state in moved]
+
+    def zero_gradient(self) -> None:
+        """Set every gradient to +0.0, as each step's pass begins."""
+        for tensor in self.parameters:
+            tensor.zero_gradient()

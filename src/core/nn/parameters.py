@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..autodiff.tensor import Tensor, parameter
+from ..autodiff.errors import NotAParameter
+from ..autodiff.tensor import Tensor, parameter, require_tensor
 from .errors import DuplicateName, InvalidName, MatrixTooLarge, ZeroFan
 from .splitmix64 import SplitMix64
 
@@ -24,6 +25,28 @@ class NamedParameter(NamedTuple):
 
     name: str
     tensor: Tensor
+
+
+def tensors_of(operation: str, parameters: Iterable[Tensor | NamedParameter]) -> tuple[Tensor, ...]:
+    """The leaves of parameters with or without a name, in order.
+
+    Raises WrongArgument for what is no tensor, NotAParameter for a tensor without a gradient and
+    ValueError for a leaf that comes twice.
+    """
+    tensors = [item.tensor if isinstance(item, NamedParameter) else item for item in parameters]
+    for position, tensor in enumerate(tensors):
+        require_tensor(operation, tensor)
+        if not tensor.is_parameter:
+            raise NotAParameter(action=f"be a parameter of {operation}", operation=tensor.operation)
+        if any(tensor is other for other in tensors[:position]):
+            raise ValueError(f"{operation}: expected each parameter once, found {tensor} again")
+    return tuple(tensors)
+
+
+def gradient_of(tensor: Tensor) -> Array:
+    """The gradient that a parameter stores."""
+    assert tensor.gradient is not None
+    return tensor.gradient
 
 
 def named_parameter(name: str, values: ArrayLike) -> NamedParameter:

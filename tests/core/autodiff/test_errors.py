@@ -70,6 +70,7 @@ from llm_trace.core.autodiff.errors import (
     StaleOperandValue,
     TargetOutOfBounds,
     UntrackedOutput,
+    WrongArgument,
 )
 from llm_trace.core.errors import CoreError, OutOfRange, PartFailed, ShapeMismatch
 from llm_trace.core.gradcheck import (
@@ -149,6 +150,10 @@ TEXTS: list[tuple[CoreError, str]] = [
     (
         TargetOutOfBounds(group=1, target=2, classes=2),
         "target 2 at group 1 is out of bounds for 2 classes",
+    ),
+    (
+        WrongArgument(operation="add", expected="a tensor", found="None"),
+        "add: expected a tensor, found None",
     ),
     (
         NonFiniteLeaf(operation="parameter", index=1, value=NAN),

@@ -99,6 +99,15 @@ SEEN = np.array([[True, False, True], [False, True, False]])
 
 CASES = [
     *(Case(name, pair, {}) for name in ("add", "sub", "mul") for pair in PAIRS),
+    *(Case("div", pair, {}, off_zero) for pair in PAIRS),
+    *(Case("neg", (shape,), {}) for shape in SHAPES),
+    *(Case("sqrt", (shape,), {}, positive) for shape in SHAPES),
+    *(
+        Case("power", (shape,), {"exponent": exponent}, off_zero)
+        for shape in SHAPES
+        for exponent in (-2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
+    ),
+    *(Case("power", (shape,), {"exponent": 0.5}, positive) for shape in SHAPES),
     *(Case("matmul", pair, {}) for pair in PRODUCTS),
     *(Case(name, (shape,), {}) for name in ELEMENTWISE for shape in SHAPES),
     *(Case("relu", (shape,), {}, off_zero) for shape in SHAPES),

@@ -1,0 +1,59 @@
+"""Layers of language models, their named parameters and what trains them.
+
+    from llm_trace import autodiff, nn
+
+    layer = nn.Linear.initialize("layer", 2, 1, bias=True, rng=nn.SplitMix64(7))
+    adam = nn.Adam(layer.parameters, rate=0.01)
+    (layer(autodiff.constant([[1.0, 2.0]])) ** 2).mean().backward()
+    adam.step()
+
+A layer is made of parameters and is called with tensors of `llm_trace.autodiff`; `parameters` has
+all of them in order, each a `name` and a `tensor`. Some layers return the stages of their pass,
+whose last is the output.
+"""
+
+from .core.nn.adam import AdamOptimizer as Adam
+from .core.nn.affine import Affine
+from .core.nn.attention import AttentionHead, MultiHeadAttention, causal, padding
+from .core.nn.clipping import Clipped, clip_by_norm
+from .core.nn.encoder import MLP, EncoderBlock, EncoderStack
+from .core.nn.gru import GRU
+from .core.nn.layer_norm import LayerNorm
+from .core.nn.linear import Linear
+from .core.nn.lstm import LSTM
+from .core.nn.parameters import NamedParameter, named_parameter, xavier_uniform
+from .core.nn.patches import PatchEmbedding
+from .core.nn.positions import sinusoidal_positions
+from .core.nn.qkv import QKV
+from .core.nn.rnn import ElmanCell, StateHead, half_squared_error
+from .core.nn.splitmix64 import SplitMix64
+from .core.nn.swiglu import SwiGLU
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "MLP",
+    "QKV",
+    "Adam",
+    "Affine",
+    "AttentionHead",
+    "Clipped",
+    "ElmanCell",
+    "EncoderBlock",
+    "EncoderStack",
+    "LayerNorm",
+    "Linear",
+    "MultiHeadAttention",
+    "NamedParameter",
+    "PatchEmbedding",
+    "SplitMix64",
+    "StateHead",
+    "SwiGLU",
+    "causal",
+    "clip_by_norm",
+    "half_squared_error",
+    "named_parameter",
+    "padding",
+    "sinusoidal_positions",
+    "xavier_uniform",
+]
