@@ -25,15 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from llm_trace.report.outputs import FORMS
+
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "golden"
 BEDS = ROOT / ".beds"
-OPTIONS: dict[str, tuple[str, ...]] = {
-    ".trace": (),
-    ".jsonl": ("--format", "jsonl"),
-    ".rust": ("--style", "rust"),
-    ".report": ("--report",),
-}
+OPTIONS = {form.ending: form.option for form in FORMS.values()}
 OLDEST = ("numpy==1.26.0", "click==8.1.0")
 NUMPY_RELEASES = ("1.26.4", "2.0.2", "2.2.6")
 

@@ -18,6 +18,7 @@ from .errors import LlmTraceError
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
 from .report.declaration import DeclarationError
+from .report.outputs import FORMS, Form
 from .report.stdout import OutputError, printable, tell
 from .traces import Entry, entries, find
 
@@ -80,7 +81,7 @@ def trace_options() -> list[click.Parameter]:
     """What every trace can be asked for. Made when one is: Click takes its time over options."""
     return [
         click.Option(
-            ["--format", "form"],
+            ["--format"],
             type=click.Choice(["text", "jsonl"]),
             default="text",
             show_default=True,
@@ -168,40 +169,25 @@ def cli(ctx: click.Context) -> None:
 
 
 def run_trace(
-    entry: Entry,
-    *,
-    form: str,
-    fixture: str | None,
-    show_fixture: bool,
-    output: str | None,
-    report: bool = False,
-    style: str = "canonical",
-    **others: Any,
+    entry: Entry, *, fixture: str | None, show_fixture: bool, output: str | None, **options: Any
 ) -> None:
     """Print a trace in the form that the options ask for."""
-    chosen = [
-        option
-        for option, given in (
-            ("--report", report),
-            ("--show-fixture", show_fixture),
-            ("--style rust", style == "rust"),
-            ("--format jsonl", form == "jsonl"),
-        )
-        if given
-    ]
-    if len(chosen) > 1:
-        raise click.UsageError(f"expected one kind of output, found {' and '.join(chosen)}")
+    asked = [form for form in reversed(entry.forms().values()) if form.asked(options)]
+    kinds = ["--show-fixture"] * show_fixture + [" ".join(form.option) for form in asked]
+    if len(kinds) > 1:
+        raise click.UsageError(f"expected one kind of output, found {' and '.join(kinds)}")
 
     training = None
     if entry.trains:
         from .training import Training
 
-        training = Training.taken_from(others)
+        training = Training.taken_from(options)
         if training.small and fixture:
             raise click.UsageError("expected --small or --fixture, found both")
-    given = {name: word for name, word in others.items() if word is not None}
+    given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
+    form = None if show_fixture else (*asked, FORMS["trace"])[0]
     try:
-        emit(trace_text(entry, chosen, fixture, given, training), output)
+        emit(trace_text(entry, form, fixture, given, training), output)
         if training:
             training.done()
     except (OutputError, DeclarationError):
@@ -212,12 +198,12 @@ def run_trace(
 
 def trace_text(
     entry: Entry,
-    chosen: list[str],
+    form: Form | None,
     fixture: str | None,
     choices: dict[str, str],
     training: Training | None,
 ) -> Iterable[str]:
-    """The output in pieces. Raises LlmTraceError."""
+    """The output in pieces; without a form, the fixture. Raises LlmTraceError."""
     trace = entry.load()
     if fixture is None:
         numbers = trace.fixture(**trace.fixture.small if training and training.small else {})
@@ -227,16 +213,13 @@ def trace_text(
         numbers = read_fixture(trace.fixture, fixture)
     if choices:
         numbers = numbers.replace(**choices)
-    if chosen == ["--show-fixture"]:
+    if form is None:
         from .fixtures.showing import toml
 
         return toml(numbers)
     if training:
         trace = training.run(trace, numbers)
-    return entry.pieces(FORMS[chosen[0]] if chosen else "trace", numbers, trace)
-
-
-FORMS = {"--report": "report", "--style rust": "rust", "--format jsonl": "jsonl"}
+    return form.write(trace, numbers)
 
 
 def main() -> None:

@@ -79,8 +79,8 @@ def everything() -> dict[str, Callable[[], Iterator[bytes]]]:
     """What is run, by name: `swiglu.trace`, `numerics.exp`, …; each yields its bytes."""
     runs: dict[str, Callable[[], Iterator[bytes]]] = {}
     for entry in builtin().values():
-        for form in entry.forms():
-            runs[f"{entry.golden}.{form}"] = partial(trace_bytes, entry, form)
+        for form in entry.forms().values():
+            runs[entry.golden + form.ending] = partial(trace_bytes, entry, form.name)
     for function in FUNCTIONS:
         runs[f"numerics.{function.__name__}"] = partial(function_bytes, function)
     runs["numerics.matmul"] = product_bytes

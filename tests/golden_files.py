@@ -1,11 +1,13 @@
 """How syrupy keeps golden files: one file a trace and form, exactly the program's bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from syrupy.extensions.single_file import SingleFileSnapshotExtension
 from syrupy.location import PyTestLocation
 from syrupy.types import SerializedData, SnapshotIndex
+
+from llm_trace.report.outputs import FORMS
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -33,28 +35,10 @@ def _text(data: SerializedData) -> str:
     return data.decode() if isinstance(data, bytes) else data
 
 
-class TraceFile(GoldenFile):
-    """The canonical trace."""
-
-    file_extension = "trace"
-
-
-class JsonLinesFile(GoldenFile):
-    """The same records as JSON Lines."""
-
-    file_extension = "jsonl"
-
-
-class RustFile(GoldenFile):
-    """The trace in the original demo's style."""
-
-    file_extension = "rust"
-
-
-class ReportFile(GoldenFile):
-    """The learner report."""
-
-    file_extension = "report"
+EXTENSIONS: Mapping[str, type[GoldenFile]] = {
+    name: type(GoldenFile.__name__, (GoldenFile,), {"file_extension": name}) for name in FORMS
+}
+"""What keeps the golden files of each of a trace's forms."""
 
 
 class Drawing(GoldenFile):

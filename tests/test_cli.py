@@ -16,6 +16,7 @@ import llm_trace
 from llm_trace import selfcheck
 from llm_trace.core.arrays import Array
 from llm_trace.core.numerics import exp, tanh
+from llm_trace.report.outputs import FORMS
 from llm_trace.traces import entries
 
 from .golden_files import GOLDEN
@@ -41,12 +42,7 @@ def long_fixture(tmp_path: Path) -> Path:
 # A file beside a small one takes minutes to print again.
 PRINTED = [path for path in sorted(GOLDEN.iterdir()) if path.suffix != ".toml"]
 QUICK = [path for path in PRINTED if not path.with_stem(f"{path.stem}-small").exists()]
-OPTIONS: dict[str, tuple[str, ...]] = {
-    ".trace": (),
-    ".jsonl": ("--format", "jsonl"),
-    ".rust": ("--style", "rust"),
-    ".report": ("--report",),
-}
+OPTIONS = {form.ending: form.option for form in FORMS.values()}
 
 
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.name)

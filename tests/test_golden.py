@@ -10,29 +10,16 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from llm_trace.fixtures.showing import toml
+from llm_trace.report.outputs import FORMS
 from llm_trace.selfcheck import accepted_digests, recorded
 from llm_trace.traces import Entry, builtin
 
-from .golden_files import (
-    GOLDEN,
-    FixtureFile,
-    GoldenFile,
-    JsonLinesFile,
-    ReportFile,
-    RustFile,
-    TraceFile,
-)
+from .golden_files import EXTENSIONS, GOLDEN, FixtureFile
 from .known import originals
 
 ENTRIES = builtin()
-EXTENSIONS: dict[str, type[GoldenFile]] = {
-    "trace": TraceFile,
-    "jsonl": JsonLinesFile,
-    "rust": RustFile,
-    "report": ReportFile,
-}
 PRINTED = [(command, form) for command, entry in ENTRIES.items() for form in entry.forms()]
-ORIGINAL = [(command, form) for command, form in PRINTED if form in ("rust", "report")]
+ORIGINAL = [(command, form) for command, form in PRINTED if FORMS[form].of_original]
 
 
 def produced(entry: Entry, form: str) -> bytes:
@@ -56,7 +43,7 @@ def test_golden_files_are_what_the_original_prints() -> None:
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in GOLDEN.iterdir()
-        if path.suffix in (".rust", ".report")
+        if path.suffix in {form.ending for form in FORMS.values() if form.of_original}
     }
     known = originals()
     assert found == {name: known[name] for name in (f"{a}.{b}" for a, b in ORIGINAL)}
@@ -73,7 +60,9 @@ def test_what_the_original_prints_of_a_trace_is_printed_here_too() -> None:
 def test_a_recorded_training_is_the_accepted_one(name: str, snapshot: SnapshotAssertion) -> None:
     data = (GOLDEN / name).read_bytes()
     assert hashlib.sha256(data).hexdigest() == accepted_digests()[name]
-    kept = snapshot.use_extension(TraceFile)  # asked for here, so that no update prunes it
+    kept = snapshot.use_extension(
+        EXTENSIONS["trace"]
+    )  # asked for here, so that no update prunes it
     assert data == kept(name=name.removesuffix(".trace"))
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..tools.diff.rules import Rules
     from ..tools.diff.sources import Source
 
-OPTIONS = {"trace": "", "jsonl": " --format jsonl", "rust": " --style rust", "report": " --report"}
-
 
 @click.command("check", help=__doc__)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=offered("traces"))
@@ -230,9 +228,9 @@ class Check:
         if entry is None:
             expected = "a trace of this program in its first line or as its name"
             raise CheckError(golden.path, expected, printable(golden.framed() or golden.stem))
-        if golden.form not in entry.forms():
+        if golden.form.name not in entry.forms():
             expected = f"one of the forms that {entry.command} has, {', '.join(entry.forms())}"
-            raise CheckError(golden.path, expected, golden.form)
+            raise CheckError(golden.path, expected, golden.form.name)
         fixture = golden.fixture()
         if entry.trains and fixture is None and not file.by_name:
             self.left_out += 1
@@ -242,7 +240,7 @@ class Check:
         new = self._printed(golden, entry, fixture)
         empty = Source(golden.path, [], None, True)
         old = Source.read(golden.path) if file.exists else empty
-        if golden.form == "report":
+        if not golden.form.of_records:
             return LineComparison(old, new)
         comparison = Comparison(old, new, self.rules, classes)
         comparison.use_rules()
@@ -252,12 +250,12 @@ class Check:
         """What the program prints now."""
         from ..tools.diff.sources import Source
 
-        name = f"llm-trace {entry.command}{OPTIONS[golden.form]}"
+        name = " ".join(("llm-trace", entry.command, *golden.form.option))
         name += f" --fixture {fixture}" if fixture else ""
         try:
             numbers = numbers_of(entry, fixture)
             trace = self._trace(entry, fixture, numbers) if entry.trains else None
-            return Source.printed(name, entry.pieces(golden.form, numbers, trace))
+            return Source.printed(name, entry.pieces(golden.form.name, numbers, trace))
         except LlmTraceError as error:
             raise LlmTraceError(f"{printable(fixture or golden.path)}: {error}") from error
 

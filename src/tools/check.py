@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ..errors import LlmTraceError
 from ..report.lines import TraceError
+from ..report.outputs import FORMS, Form
 from ..report.reading import fixtures_beside, opened
 from ..report.stdout import printable
 from .diff.sources import Source
 
-FORMS = {".trace": "trace", ".jsonl": "jsonl", ".rust": "rust", ".report": "report"}
+ENDINGS = {form.ending: form for form in FORMS.values()}
 FOLDER = "a folder of golden files such as swiglu.trace"
 
 
@@ -36,9 +37,9 @@ class Golden(NamedTuple):
         return os.path.join(self.folder, self.stem + self.ending)
 
     @property
-    def form(self) -> str:
+    def form(self) -> Form:
         """Which of a trace's forms it holds."""
-        return FORMS[self.ending]
+        return ENDINGS[self.ending]
 
     def fixture(self) -> str | None:
         """The file of numbers beside it, if there is one. Raises CheckError for several."""
@@ -53,9 +54,9 @@ class Golden(NamedTuple):
 
         Raises InputError; a first line that is none of a trace has no frame.
         """
-        for ending in (self.ending, *FORMS):
-            path = os.path.join(self.folder, self.stem + ending)
-            if ending != ".report" and os.path.exists(path) and (name := _first_frame(path)):
+        for form in (self.form, *FORMS.values()):
+            path = os.path.join(self.folder, self.stem + form.ending)
+            if form.of_records and os.path.exists(path) and (name := _first_frame(path)):
                 return name
         return None
 
@@ -69,7 +70,7 @@ def golden_files(folder: str) -> list[Golden]:
     except ValueError as error:  # a NUL in the name
         raise CheckError(folder, FOLDER, "a name with a NUL") from error
     parts = map(os.path.splitext, names)
-    return [Golden(folder, stem, ending) for stem, ending in parts if ending in FORMS]
+    return [Golden(folder, stem, ending) for stem, ending in parts if ending in ENDINGS]
 
 
 def unknown_name(name: str, known: Iterable[str]) -> CheckError:

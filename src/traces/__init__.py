@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..report.declaration import Declaration, DeclarationError, read_declaration, read_docstring
+from ..report.outputs import FORMS, Form
 
 if TYPE_CHECKING:
     from ..report.trace import Trace
@@ -44,10 +45,10 @@ class Entry(NamedTuple):
         """The module's docstring."""
         return read_docstring(self.path)
 
-    def forms(self) -> tuple[str, ...]:
+    def forms(self) -> dict[str, Form]:
         """The forms that it prints in; those of an original demo only where there is one."""
-        original = ("rust", "report") if self.declared.has_original else ()
-        return ("trace", "jsonl", *original)
+        has_original = self.declared.has_original
+        return {name: form for name, form in FORMS.items() if has_original or not form.of_original}
 
     def checked(self) -> Any:
         """The fixture of golden files and checks: the default one, or a small one if it trains."""
@@ -61,16 +62,7 @@ class Entry(NamedTuple):
 
     def pieces(self, form: str, fixture: Any, trace: "Trace[Any] | None" = None) -> Iterator[str]:
         """What the trace prints in one of its forms on these numbers. Raises LlmTraceError."""
-        trace = trace or self.load()
-        match form:
-            case "trace":
-                return trace.text(fixture)
-            case "jsonl":
-                return trace.json_lines(fixture)
-            case "rust":
-                return trace.rust(fixture)
-            case _:
-                return trace.report(fixture)
+        return FORMS[form].write(trace or self.load(), fixture)
 
     def load(self) -> "Trace[Any]":
         """The trace itself. Imports what it computes with. Raises DeclarationError."""

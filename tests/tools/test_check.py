@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.tools.check import FORMS
+from llm_trace.tools.check import ENDINGS
 
 from ..golden_files import GOLDEN
 from ..program import SCRIPT, refusal, run
@@ -16,7 +16,7 @@ from ..program import SCRIPT, refusal, run
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Golden files of two traces in all their forms, and of one on other numbers."""
-    for ending in FORMS:
+    for ending in ENDINGS:
         for stem in ("swiglu", "linear-layers"):
             (tmp_path / f"{stem}{ending}").write_bytes((GOLDEN / f"{stem}{ending}").read_bytes())
     (tmp_path / "mine.toml").write_text('name = "mine"\nbias = [0, 0, 100]\n')
@@ -34,7 +34,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_this_very_repository() -> None:
     done = run("check", "--golden", GOLDEN)
-    count = len([path for path in GOLDEN.iterdir() if path.suffix in FORMS])
+    count = len([path for path in GOLDEN.iterdir() if path.suffix in ENDINGS])
     assert done.stdout.decode() == f"golden files: {count - 1} the same, 1 left out\n"
     assert done.stderr.decode() == (
         f"llm-trace: {GOLDEN / 'cue-recall.trace'}: left out, as this training takes long; "
@@ -82,7 +82,7 @@ def test_drift_is_shown_as_by_diff(folder: Path) -> None:
     assert run("check", "swiglu", "--golden", folder, "--tolerance", tolerance).returncode == 0
 
 
-@pytest.mark.parametrize("ending", FORMS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_every_form_can_drift(folder: Path, ending: str) -> None:
     edit(folder / f"linear-layers{ending}", "2.0", "3.0")
     done = run("check", "linear-layers", "--golden", folder)
@@ -187,7 +187,7 @@ def test_update_makes_line_ends_and_a_missing_one_good(folder: Path) -> None:
     (folder / "swiglu.rust").write_bytes((GOLDEN / "swiglu.rust").read_bytes()[:-1])
     assert run("check", "swiglu", "--golden", folder).returncode == 1
     assert run("check", "swiglu", "--update", "--golden", folder).returncode == 0
-    for ending in FORMS:
+    for ending in ENDINGS:
         name = f"swiglu{ending}"
         assert (folder / name).read_bytes() == (GOLDEN / name).read_bytes()
 
