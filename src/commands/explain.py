@@ -16,12 +16,20 @@ import os
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import click
 
 from ..output import emit
 from ..traces import entries, find
 from . import offered
+
+if TYPE_CHECKING:
+    from ..tools.formulas.document import Document
+
+
+MAX_NUMBERS = 64  # that are explained at once
+EFFORT = 4_000_000  # numbers of the trace, at most, that are gone through for them
 
 
 @click.command("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
@@ -110,10 +118,21 @@ def numbers(
         if at is not None
         else at_place(trace.document, *place, trace.file)
     )
-    for position, number in enumerate(found):
+    shown = found[: _many(trace.document)]
+    for position, number in enumerate(shown):
         yield "\n" if position else ""
         for line in explained(trace.document, number, trace.loss):
             yield f"{visible(line)}\n"
+    if len(found) > len(shown):
+        yield f"\nand {len(found) - len(shown)} more numbers; FILE:LINE:COLUMN or --at names one\n"
+
+
+def _many(document: Document) -> int:
+    """How many numbers are explained at once: each is looked for in all of the trace."""
+    size = sum(
+        entry.count(declared) for entry in document.entries for declared in entry.record.fields
+    )
+    return max(1, min(MAX_NUMBERS, EFFORT // max(size, 1)))
 
 
 def unknown(what: str, found: str, known: list[str]) -> click.UsageError:

@@ -56,9 +56,9 @@ class ValueType:
         """The canonical text of what `json` wrote. Raises ValueError, which says what fits."""
         raise NotImplementedError
 
-    def numbers(self, text: str) -> list[str]:
-        """The texts of the reals that printed text is made of."""
-        return []
+    def starts(self, text: str) -> Sequence[int]:
+        """Where each real begins in printed text that is made of some, and where one more would."""
+        return (0,)
 
     schema: ClassVar[Mapping[str, Any]]
     """What `json` writes, as JSON Schema."""

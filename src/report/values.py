@@ -7,7 +7,8 @@ prints; `schema` says so in JSON Schema.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -121,8 +122,14 @@ class _WithReals(ValueType):
     def digits(self, value: Any) -> Iterable[str]:
         raise NotImplementedError
 
-    def numbers(self, text: str) -> list[str]:
-        return [] if text == ABSENT else re.split(r"[,*|]", text)
+    def starts(self, text: str) -> Sequence[int]:
+        if text in (ABSENT, ""):
+            return (0,)
+        marks = np.frombuffer(text.encode("ascii"), np.uint8)
+        ends = np.flatnonzero((marks == ord(",")) | (marks == ord("*")) | (marks == ord("|")))
+        return array(
+            "q", np.concatenate(([0], ends + 1, [len(text) + 1])).astype(np.int64).tobytes()
+        )
 
 
 class _Real(_WithReals):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -36,7 +39,7 @@ class Number(NamedTuple):
     @property
     def text(self) -> str:
         """As it is printed."""
-        return self.entry.numbers(self.declared)[self.flat]
+        return self.entry.number(self.declared, self.flat)
 
 
 def named(document: Document, number: Number) -> str:
@@ -47,7 +50,7 @@ def named(document: Document, number: Number) -> str:
     return f"{path(entry)}.{declared.key}" + (f"[{index}]" if shape else "")
 
 
-def at_path(document: Document, at: str, file: str) -> list[Number]:
+def at_path(document: Document, at: str, file: str) -> Sequence[Number]:
     """The numbers that a path such as `POSITION-FORWARD[position=0].gated[2]` stands for.
 
     Without an index all numbers of the field, without a field all of the record. Raises NotFound,
@@ -59,11 +62,11 @@ def at_path(document: Document, at: str, file: str) -> list[Number]:
     kind, keys, key, index = matched.groups()
     entry = _entry(document, kind, keys, at, file)
     if key is None:
-        return _numbers(entry)
+        return _OfRecord(entry, entry.record.fields)
     declared = next((field for field in entry.record.fields if field.key == key), None)
-    numbers = _numbers(entry, declared) if declared else []
+    numbers = _OfRecord(entry, [declared] if declared else [])
     if declared is None or not numbers:
-        fields = [field.key for field in entry.record.fields if entry.numbers(field)]
+        fields = [field.key for field in entry.record.fields if entry.count(field)]
         raise NotFound(file, at, f"one of the fields with numbers {', '.join(fields)}", key)
     if index is None:
         return numbers
@@ -76,20 +79,22 @@ def at_path(document: Document, at: str, file: str) -> list[Number]:
     return [numbers[flat]]
 
 
-def at_place(document: Document, line: int, column: int | None, file: str) -> list[Number]:
+def at_place(document: Document, line: int, column: int | None, file: str) -> Sequence[Number]:
     """The numbers of the record in that line, or the one at that column. Raises TraceError."""
     entry = next((entry for entry in document.entries if entry.line.number == line), None)
     if entry is None:
         lines = [entry.line.number for entry in document.entries]
         expected = f"a line from {lines[0]} to {lines[-1]}" if lines else "a trace with records"
         raise TraceError(file, line, column or 1, expected, "no record")
-    numbers = _numbers(entry)
     if column is None:
-        return numbers
-    for number in numbers:
-        first, last = _columns(number)
-        if first <= column <= last:
-            return [number]
+        return _OfRecord(entry, entry.record.fields)
+    for declared in entry.record.fields:
+        start = next((one.column for one in entry.line.parts if one.key == declared.key), column)
+        flat = bisect_right(entry.starts(declared), column - start) - 1
+        if 0 <= flat < entry.count(declared):
+            number = Number(entry, declared, flat)
+            if column < start + entry.starts(declared)[flat] + len(number.text):
+                return [number]
     raise TraceError(file, line, column, "a number at this column", "none")
 
 
@@ -110,12 +115,27 @@ def _entry(document: Document, kind: str, keys: str | None, at: str, file: str) 
     return found[0]
 
 
-def _numbers(entry: Entry, declared: Field | None = None) -> list[Number]:
-    return [
-        Number(entry, field, flat)
-        for field in ((declared,) if declared else entry.record.fields)
-        for flat in range(len(entry.numbers(field)))
-    ]
+class _OfRecord(Sequence[Number]):
+    """The numbers of some fields of a record, in order, each made when it is asked for."""
+
+    def __init__(self, entry: Entry, fields: Sequence[Field]) -> None:
+        self._entry, self._fields = entry, fields
+        self._ends = [*accumulate(map(entry.count, fields))]
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Number: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Number]: ...
+    def __getitem__(self, index: int | slice) -> Number | Sequence[Number]:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        field = bisect_right(self._ends, places)
+        before = self._ends[field - 1] if field else 0
+        return Number(self._entry, self._fields[field], places - before)
 
 
 def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
@@ -126,12 +146,3 @@ def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
     if any(place >= extent for place, extent in zip(index, extents, strict=True)):
         return None
     return int(np.ravel_multi_index(index, extents))
-
-
-def _columns(number: Number) -> tuple[int, int]:
-    """The first and last column of the number's text."""
-    entry, declared, flat = number
-    (part,) = (part for part in entry.line.parts if part.key == declared.key)
-    texts = entry.numbers(declared)
-    first = part.column + sum(len(text) + 1 for text in texts[:flat])
-    return first, first + len(texts[flat]) - 1

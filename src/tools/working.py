@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..core.errors import CoreError
 from ..core.numerics.digits import fixed, scientific, shortest
+from ..report.records import Field
 from ..report.values import shape_text
-from .formulas.document import Document
-from .formulas.evaluation import formula_of, gradient_of, operands, worked
+from .formulas.document import Document, Entry
+from .formulas.evaluation import formula_of, gradient_of, traced_back
 from .formulas.gradients import STEP, numerical_gradient
+from .formulas.numbers import terms_of, touched
+from .formulas.operands import Printed
 from .formulas.scope import Unexplained
 from .formulas.spelling import printed_formula
 from .formulas.terms import Place, Term
@@ -21,11 +25,13 @@ from .places import Number, named
 
 ROUNDING = 1e-9  # what operands of twelve digits may make of a result
 _USES = 8  # at most so many are listed
+_OPERANDS = 64  # and so many of these
+_LONGEST = 4_000  # characters of an expression
 
 
 def explained(document: Document, number: Number, loss: str | None) -> Iterator[str]:
     """How the number comes about, in lines; what cannot be told says why."""
-    entry, declared, flat = number
+    entry, declared, _ = number
     yield f"{named(document, number)} = {number.text}"
     shape = document.shape(entry, declared)
     extents = f", shape {shape_text(shape)}" if shape is not None else ""
@@ -35,7 +41,7 @@ def explained(document: Document, number: Number, loss: str | None) -> Iterator[
         formula = printed_formula(expression, type(entry.record), document.classes)
         yield f"  {declared.key} = {formula}"
         try:
-            yield from _working(document, number, worked(document, entry, declared)[flat])
+            yield from _working(document, number, _term(document, number))
         except Unexplained as error:
             yield f"  not worked out: {error}"
     of = declared.loss or loss
@@ -53,11 +59,28 @@ def _working(document: Document, number: Number, term: Term) -> Iterator[str]:
     nearly = abs(term.value - printed) <= bound
     note = "as the printed operands are rounded" if nearly else f"the trace has {number.text}"
     note = "as printed" if result == number.text else note
-    yield f"{head}{term.text}"
+    yield f"{head}{_cut(term.text)}"
     yield f"{'= ':>{len(head)}}{result}, {note}"
-    for place in term.places:
+    for place in term.places[:_OPERANDS]:
         text, name = _operand(document, place)
         yield f"  {text}  {name}"
+    if len(term.places) > _OPERANDS:
+        yield f"  and {len(term.places) - _OPERANDS} more operands"
+
+
+def _term(document: Document, number: Number) -> Term:
+    """What the formula of a number comes to. Raises Unexplained."""
+    entry, declared, flat = number
+    found = traced_back(document, entry, declared, Printed(document))
+    return terms_of(found[flat : flat + 1])[0]
+
+
+def _cut(text: str) -> str:
+    """An expression, and only its beginning if it is long."""
+    if len(text) <= _LONGEST:
+        return text
+    kept = text[:_LONGEST].rpartition(" ")[0]
+    return f"{kept} ... ({len(text) - len(kept)} more characters)"
 
 
 def _operand(document: Document, place: Place) -> tuple[str, str]:
@@ -91,23 +114,31 @@ def _difference(document: Document, number: Number, loss: str) -> Iterator[str]:
 
 def _uses(document: Document, number: Number) -> Iterator[str]:
     """The numbers in whose formulas this one is an operand."""
-    here = number.entry.ordinal, number.declared.attribute
-    place = Place(*here, number.flat)
-    users: list[str] = []
+    entry, declared, flat = number
+    place = Place(entry.ordinal, declared.attribute, flat)
+    users: list[Number] = []
+    more = 0
+    for user, field in _mentioning(document, declared.attribute):
+        values = Printed(document)
+        with contextlib.suppress(Unexplained):
+            result = traced_back(document, user, field, values)
+            if place[:2] in values.places:
+                found = np.flatnonzero(touched(result, place))
+                users += (Number(user, field, int(at)) for at in found[: _USES - len(users)])
+                more += found.size
+    for one in users:
+        yield f"  used by {named(document, one)}"
+    if more > len(users):
+        yield f"  and by {more - len(users)} more"
+
+
+def _mentioning(document: Document, attribute: str) -> Iterator[tuple[Entry, Field]]:
+    """The fields whose formulas have that name in them."""
+    mentioned = re.compile(rf"\b{attribute}\b")
     for entry in document.entries:
         for declared in entry.record.fields:
-            if here not in (operands(document, entry, declared) or ()):
-                continue
-            with contextlib.suppress(Unexplained):
-                users += [
-                    named(document, Number(entry, declared, flat))
-                    for flat, term in enumerate(worked(document, entry, declared))
-                    if place in term.places
-                ]
-    for user in users[:_USES]:
-        yield f"  used by {user}"
-    if len(users) > _USES:
-        yield f"  and by {len(users) - _USES} more"
+            if any(mentioned.search(expression) for _, expression in declared.formula):
+                yield entry, declared
 
 
 def like(text: str, value: float) -> str:

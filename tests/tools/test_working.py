@@ -31,7 +31,7 @@ def test_every_number_is_found_by_its_path_and_its_columns(command: str) -> None
     numbers = every_number(command)
     assert len(numbers) > 20
     for number in numbers:
-        assert at_path(document, named(document, number), command) == [number]
+        assert [*at_path(document, named(document, number), command)] == [number]
         line = texts[number.entry.line.number - 1]
         starts = [match.start() for match in re.finditer(re.escape(number.text), line)]
         found = [at_place(document, number.entry.line.number, start + 1, "f") for start in starts]

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.arrays import Array
 from ...core.numerics.digits import shortest
 from ...report.records import Field
-from ..formulas.document import Document, Entry
+from ..formulas.document import Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of, gradient_of, operands, target, worked
-from ..formulas.numbers import Numbers, of_terms
+from ..formulas.numbers import Traced, traced
 from ..formulas.operands import Printed
 from ..formulas.scope import Unexplained
 from ..formulas.spelling import printed_formula
-from ..formulas.terms import POWER, Term
+from ..formulas.terms import ATOM, POWER, Place, Term
 from ..working import like
 from .graph import path
 
@@ -88,27 +89,33 @@ def records_of(document: Document, loss: str | None = None, budget: int = BUDGET
 class Marked(Printed):
     """Operands as terms whose text is a mark that leads to the number."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, names: list[str] | None = None) -> None:
         super().__init__(document)
-        self._known: dict[tuple[int | None, str], Any] = {}
-        self._names: list[str] = []  # of the fixture's fields
+        self._names = [] if names is None else names  # of the fixture's fields
 
-    def field(self, entry: Entry, declared: Field) -> Any:
-        """The field's numbers as terms."""
-        place = entry.ordinal, declared.attribute
-        if place not in self._known:
-            values = super().field(entry, declared)
-            self._known[place] = _marked(values, entry.ordinal, _present(entry).index(declared))
-        return self._known[place]
+    def fresh(self) -> Marked:
+        """The same for another formula."""
+        return Marked(self.document, self._names)
 
-    def fixture(self, name: str) -> Any:
-        """The fixture's numbers as terms. Raises Unexplained."""
-        if (None, name) not in self._known:
-            values = super().fixture(name)
-            if isinstance(values, Numbers):
-                self._names.append(name)
-            self._known[None, name] = _marked(values, FIXTURE, len(self._names) - 1)
-        return self._known[None, name]
+    def _traced(
+        self, values: Array, place: FieldPlace, text: Callable[[int, float], str]
+    ) -> Traced:
+        record, attribute = place
+        if record is None:
+            if attribute not in self._names:
+                self._names.append(attribute)
+            mark = f"{FIXTURE}.{self._names.index(attribute)}"
+        else:
+            entry = self.document.entries[record]
+            keys = [field.attribute for field in _present(entry)]
+            mark = f"{record}.{keys.index(attribute)}"
+
+        def marked(flat: int) -> Term:
+            value = float(values.flat[flat])
+            strength = POWER if text(flat, value).startswith("-") else ATOM
+            return Term(value, f"{{{mark}.{flat}}}", (Place(record, attribute, flat),), strength)
+
+        return traced(self.graph, self.graph.of_operands(values.shape, place, marked))
 
     def fixture_view(self) -> RecordView | None:
         """What has been asked of the fixture, in the order of the marks."""
@@ -128,22 +135,6 @@ class Marked(Printed):
 def _present(entry: Entry) -> list[Field]:
     """The fields that the record's line has."""
     return [field for field in entry.record.fields if entry.line.value(field.key) is not None]
-
-
-def _marked(values: Any, record: int, field: int) -> Any:
-    """The terms with marks for texts; negative numbers hold together as they would unmarked."""
-    if not isinstance(values, Numbers):
-        return values
-    terms = (
-        Term(
-            term.value,
-            f"{{{record}.{field}.{flat}}}",
-            term.places,
-            POWER if term.text.startswith("-") else term.strength,
-        )
-        for flat, term in enumerate(values.reshape(-1).tolist())
-    )
-    return of_terms(terms, values.shape)
 
 
 class _Describing:
@@ -198,13 +189,14 @@ class _Describing:
         """The field with its expressions, if they are few enough. Raises Unexplained."""
         if not self._affordable(entry, declared, len(numbers)):
             return view._replace(note="bounded")
-        terms = worked(self._document, entry, declared, self.marked) if view.formula else []
+        marked = self.marked.fresh()
+        terms = worked(self._document, entry, declared, marked) if view.formula else []
         works = [term.text for term in terms]
         comes = [
             "" if (come := like(text, term.value)) == text else come
             for text, term in zip(numbers, terms, strict=bool(terms))
         ]
-        of = target(self._document, entry, declared, self.marked) if view.gradient else []
+        of = target(self._document, entry, declared, marked) if view.gradient else []
         targets = [term.text for term in of]
         size = sum(map(len, (*works, *comes, *targets)))
         if size > self._left:

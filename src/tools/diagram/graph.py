@@ -74,7 +74,7 @@ def graph_of(document: Document, title: str) -> Graph:
         (entry.ordinal, declared.attribute): (entry, declared, places)
         for entry in document.entries
         for declared in entry.record.fields
-        if entry.numbers(declared) and (places := operands(document, entry, declared)) is not None
+        if entry.count(declared) and (places := operands(document, entry, declared)) is not None
     }
     asked = dict.fromkeys(place for *_, places in found.values() for place in places)
     names = Names()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from ...report.lines import Line, TraceError
 from ...report.records import Field, FieldError, Record
 from ...report.shapes import declared_miscount, extents_of, with_derived
-from ...report.values import ABSENT
+from ...report.values import ABSENT, ValueType
 
 FieldPlace = tuple[int | None, str]
 """A field: the ordinal of its record, None for the fixture, and its attribute."""
@@ -29,7 +29,20 @@ class Entry(NamedTuple):
 
     def numbers(self, declared: Field) -> list[str]:
         """The texts of the field's reals."""
-        return declared.type.numbers(self.text(declared))
+        return [self.number(declared, flat) for flat in range(self.count(declared))]
+
+    def count(self, declared: Field) -> int:
+        """How many reals the field has."""
+        return len(self.starts(declared)) - 1
+
+    def number(self, declared: Field, flat: int) -> str:
+        """The text of one of the field's reals."""
+        starts, place = self.starts(declared), range(self.count(declared))[flat]
+        return self.text(declared)[starts[place] : starts[place + 1] - 1]
+
+    def starts(self, declared: Field) -> Sequence[int]:
+        """Where the text of each real begins in the field's, and one past where a next would."""
+        return _starts(declared.type, self.text(declared))
 
 
 class Document:
@@ -94,7 +107,7 @@ class Document:
 
         Else a list has its length, and a single real `()`.
         """
-        count = len(entry.numbers(declared))
+        count = entry.count(declared)
         shape = self.shape(entry, declared)
         if shape is not None and math.prod(shape) == count:
             return shape
@@ -105,6 +118,11 @@ class Document:
         records = (entry.record, *(size.record for size in self.sizes))
         values = (getattr(record, name, None) for record in records)
         return next((value for value in values if isinstance(value, int | tuple)), None)
+
+
+@lru_cache(maxsize=4096)
+def _starts(type_: ValueType, text: str) -> Sequence[int]:
+    return type_.starts(text)
 
 
 def _in_order(declared: type[Record], entries: Sequence[Entry]) -> list[Entry]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...report.records import Field, Formula
 from .document import Document, Entry, FieldPlace
-from .numbers import terms_of
+from .numbers import Numbers, numbers, terms_of
 from .operands import Asked, Plain, Printed, is_real
 from .scope import Unexplained, Values, evaluated
 from .terms import Term
@@ -35,11 +35,15 @@ def worked(
 
     Raises Unexplained where there is no formula, or an operand is not told.
     """
+    return terms_of(traced_back(document, entry, declared, values or Printed(document)))
+
+
+def traced_back(document: Document, entry: Entry, declared: Field, values: Values) -> Numbers:
+    """The same in one axis, with each number worked out when it is asked for."""
     expression = formula_of(document, entry, declared)
     if expression is None:
         raise Unexplained(f"{entry.record.kind}.{declared.key}: expected a formula, found none")
-    result = evaluated(expression, entry, values or Printed(document))
-    return _spread(result, document, entry, declared)
+    return _spread(evaluated(expression, entry, values), entry, declared)
 
 
 def operands(document: Document, entry: Entry, declared: Field) -> list[FieldPlace] | None:
@@ -60,11 +64,15 @@ def target(
     document: Document, entry: Entry, declared: Field, values: Values | None = None
 ) -> list[Term]:
     """For each number of a gradient, what it is the derivative with respect to."""
+    return terms_of(targets(document, entry, declared, values or Printed(document)))
+
+
+def targets(document: Document, entry: Entry, declared: Field, values: Values) -> Numbers:
+    """The same in one axis, each told when it is asked for."""
     expression = gradient_of(document, entry, declared)
     if expression is None:
         raise Unexplained(f"{entry.record.kind}.{declared.key}: expected a gradient, found another")
-    result = evaluated(expression, entry, values or Printed(document))
-    return _spread(result, document, entry, declared)
+    return _spread(evaluated(expression, entry, values), entry, declared)
 
 
 def _holding(formula: Formula, document: Document, entry: Entry) -> str | None:
@@ -75,22 +83,21 @@ def _holding(formula: Formula, document: Document, entry: Entry) -> str | None:
     return None
 
 
-def _spread(result: Any, document: Document, entry: Entry, declared: Field) -> list[Term]:
-    """One term for each number that the field prints; a scalar stands for all of them."""
+def _spread(result: Any, entry: Entry, declared: Field) -> Numbers:
+    """One element for each number that the field prints; a scalar stands for all of them."""
     try:
-        terms = terms_of(result)
+        flat = numbers(numbers(result).reshape(-1))
     except OverflowError:
         raise Unexplained(f"{entry.record.kind}: expected reals, found larger numbers") from None
-    value = getattr(entry.record, declared.attribute)
-    size = _size(value)
-    if len(terms) == 1:
-        terms *= size
-    if len(terms) != size:
+    size = _size(getattr(entry.record, declared.attribute))
+    if flat.size == 1:
+        return numbers(flat[np.zeros(size, np.intp)])
+    if flat.size != size:
         raise Unexplained(
             f"{entry.record.kind}.{declared.key}: expected {size} values of its formula, found "
-            f"{len(terms)}"
+            f"{flat.size}"
         )
-    return terms
+    return flat
 
 
 def _size(value: Any) -> int:

@@ -17,8 +17,9 @@ from ...core.numerics.error_function import erf
 from ...core.numerics.float32 import nearest
 from ...core.numerics.norms import spectral_norm
 from ...core.numerics.trigonometric import cos, sin
-from .numbers import Numbers, along, numbers, of_terms, terms_of, together
-from .terms import Term, added, called, lifted
+from .numbers import Numbers, Traced, arranged, elements, numbers, plain_values, traced
+from .terms import Place, Term, added, called, multiplied
+from .tracing import Flags, Graph
 
 Function = Callable[..., Any]
 _MADE = 1 << 20  # numbers in an array that is made by a size alone
@@ -30,13 +31,14 @@ def elementwise(name: str, function: Callable[[Array], Array]) -> Function:
 
     def applied(values: Any) -> Numbers:
         array = numbers(values)
-        plain = np.array([float(item) for item in array.reshape(-1)]).reshape(array.shape)
+        if isinstance(array, Traced):
+            return traced(array.graph, array.graph.elementwise(written, elements(array)))
         with np.errstate(all="ignore"):
-            results = np.asarray(function(plain))
-        if not array.of_terms:
-            return results.view(Numbers)
-        pairs = zip(terms_of(array), results.reshape(-1).tolist(), strict=True)
-        return of_terms((called(name, value, term) for term, value in pairs), array.shape)
+            return np.asarray(function(elements(array))).view(Numbers)
+
+    def written(term: Term) -> Term:
+        with np.errstate(all="ignore"):
+            return called(name, float(np.asarray(function(np.array([term.value])))[0]), term)
 
     return applied
 
@@ -46,9 +48,9 @@ def reduction(plain: Callable[[Array, int], Array], term: Callable[[Sequence[Ter
 
     def reduced(values: Any, axis: int | None = None) -> Numbers:
         array = numbers(values)
-        items = np.asarray(array) if axis is not None else np.asarray(array).reshape(-1)
-        if array.of_terms:
-            return along(items, axis or 0, term)
+        items = elements(array) if axis is not None else elements(array).reshape(-1)
+        if isinstance(array, Traced):
+            return traced(array.graph, array.graph.reduced(term, np.moveaxis(items, axis or 0, -1)))
         return np.asarray(plain(items, axis or 0)).view(Numbers)
 
     return reduced
@@ -71,13 +73,6 @@ def _largest(terms: Sequence[Term]) -> Term:
 def _norm(terms: Sequence[Term]) -> Term:
     squares = added([term * term for term in terms])
     return called("sqrt", math.sqrt(squares.value), squares)
-
-
-def _multiplied(terms: Sequence[Term]) -> Term:
-    product = lifted(1.0) if not terms else terms[0]
-    for term in terms[1:]:
-        product = product * term
-    return product
 
 
 def _float32(x: Array) -> Array:
@@ -123,23 +118,23 @@ def pairs(a: Any, b: Any) -> Any:
 
 def stack(*values: Any, axis: int = 0) -> Numbers:
     """Arrays of one shape along a new axis."""
-    return np.stack([np.asarray(array) for array in together(*values)], axis).view(Numbers)
+    return arranged(lambda arrays: np.stack(arrays, axis), *values)
 
 
 def concat(*values: Any, axis: int = -1) -> Numbers:
     """Arrays one after the other along an axis."""
-    return np.concatenate([np.asarray(array) for array in together(*values)], axis).view(Numbers)
+    return arranged(lambda arrays: np.concatenate(arrays, axis), *values)
 
 
 def reshape(values: Any, *shape: int) -> Numbers:
     """The same elements in row-major order."""
-    return np.asarray(numbers(values)).reshape(shape).view(Numbers)
+    return numbers(numbers(values).reshape(shape))
 
 
 def where(condition: Any, a: Any, b: Any) -> Numbers:
     """`a` where the condition holds, else `b`."""
-    left, right = together(a, b)
-    return np.where(np.asarray(condition, bool), left, right).view(Numbers)
+    holds = np.asarray(plain_values(condition), bool)
+    return arranged(lambda arrays: np.where(holds, *arrays), a, b)
 
 
 def one_hot(index: int, count: int) -> Numbers:
@@ -151,7 +146,7 @@ def one_hot(index: int, count: int) -> Numbers:
 
 def picked(values: Any, indices: Any) -> Numbers:
     """One element of each row: of the first row the one at the first index, and so on."""
-    rows = np.asarray(numbers(values))
+    rows = numbers(values)
     return numbers(rows[np.arange(len(rows)), indices])
 
 
@@ -166,29 +161,64 @@ def matrix_product(matrices: Any) -> Any:
     """The product of square matrices along the first axis, in order; of none, the identity."""
     stacked = numbers(matrices)
     count, width = stacked.shape[0], stacked.shape[-1]
-    if stacked.of_terms and width ** (count - 1) > _WRITTEN_OUT:
-        plain = matrix_product(np.asarray(stacked, np.float64))
-        text = f"matrix_product({count} matrices {width} x {width})"
-        places = called("", 0.0, *terms_of(stacked)).places
-        return of_terms((Term(value, text, places) for value in plain.flat), plain.shape)
+    if isinstance(stacked, Traced) and max(count, width ** min(count - 1, 64)) > _WRITTEN_OUT:
+        return _named_product(stacked)
     product = stacked[0] if count else identity(width)
-    for matrix in stacked[1:]:
-        product = product @ matrix
+    for place in range(1, count):
+        product = product @ stacked[place]
     return product
+
+
+def _named_product(stacked: Traced) -> Numbers:
+    """The product of matrices whose elements are too long to be written out."""
+    graph, (count, width, _) = stacked.graph, stacked.shape
+    everything, stacked_shape = elements(stacked).reshape(-1), stacked.shape
+
+    products: list[Term] = []
+
+    def term(graph: Graph, flat: int) -> Term:
+        if not products:
+            plain = matrix_product(graph.values(everything.reshape(stacked_shape)))
+            places = called("", 0.0, *graph.terms(everything)).places
+            text = f"matrix_product({count} matrices {width} x {width})"
+            products.extend(
+                Term(value, text, places) for value in elements(plain).reshape(-1).tolist()
+            )
+        return products[flat]
+
+    def touched(_: Place, flags: Flags) -> Flags:
+        return np.full((width, width), flags[everything].any())
+
+    return traced(graph, graph.add((width, width), term, touched))
 
 
 def largest_stretch(matrix: Any) -> Numbers:
     """The largest singular value of a matrix."""
     array = numbers(matrix)
-    value = float(spectral_norm(np.asarray(array, np.float64)))
-    if not array.of_terms:
-        return numbers(value)
-    return of_terms([called("spectral_norm", value, *terms_of(array))], ())
+
+    def stretch(values: Any) -> float:
+        return float(spectral_norm(np.asarray(values, np.float64).reshape(array.shape)))
+
+    def written(terms: Sequence[Term]) -> Term:
+        return called("spectral_norm", stretch([term.value for term in terms]), *terms)
+
+    if isinstance(array, Traced):
+        return traced(array.graph, array.graph.reduced(written, elements(array).reshape(-1)))
+    return numbers(stretch(array))
 
 
 def cumulative_sum(values: Any) -> Numbers:
     """The sums of the first element, the first two, and so on."""
-    return np.add.accumulate(np.asarray(numbers(values))).view(Numbers)
+    array = numbers(values)
+    if not isinstance(array, Traced):
+        return np.add.accumulate(elements(array)).view(Numbers)
+    graph, items = array.graph, elements(array)
+    sums = graph.add(
+        items.shape,
+        lambda graph, flat: added(graph.terms(items[: flat + 1])),
+        lambda _, flags: np.logical_or.accumulate(flags[items]),
+    )
+    return traced(graph, sums)
 
 
 def group_means(values: Any, groups: Any) -> Numbers:
@@ -205,33 +235,43 @@ def without_overflow(expression: Callable[[Any, int], Numbers]) -> Function:
 
     def applied(values: Any, axis: int = -1) -> Numbers:
         array = numbers(values)
-        plain = np.asarray(array, np.float64)
-        along_axis = axis % array.ndim
-        results = expression(
-            (plain - plain.max(axis, keepdims=True, initial=-np.inf)).view(Numbers), along_axis
-        )
-        if not array.of_terms:
-            return results
-        written = terms_of(expression(array, along_axis))
-        return of_terms(
-            (
-                Term(value, term.text, term.places, term.strength)
-                for value, term in zip(results.reshape(-1).tolist(), written, strict=True)
-            ),
-            array.shape,
-        )
+        along = axis % array.ndim
+        if not isinstance(array, Traced):
+            return stable(elements(array), along)
+        graph, items = array.graph, np.moveaxis(elements(array), along, -1)
+        written = elements(expression(traced(graph, items), items.ndim - 1)).reshape(-1)
+        rows = items.reshape(-1, items.shape[-1]) if items.size else items
+        results: dict[int, Any] = {}
+
+        def term(graph: Graph, flat: int) -> Term:
+            told, (index, place) = graph.term(int(written[flat])), divmod(flat, items.shape[-1])
+            if index not in results:
+                results[index] = stable(graph.values(rows[index]), 0)
+            return Term(float(results[index][place]), told.text, told.places, told.strength)
+
+        made = graph.add(items.shape, term, lambda _, flags: flags[written])
+        return traced(graph, np.moveaxis(made, -1, along))
+
+    def stable(plain: Any, axis: int) -> Numbers:
+        largest = plain.max(axis, keepdims=True, initial=-np.inf)
+        return expression((plain - largest).view(Numbers), axis)
 
     return applied
 
 
 def _shares(x: Any, axis: int) -> Numbers:
     powers = FUNCTIONS["exp"](x)
-    return numbers(powers / np.expand_dims(summed(powers, axis), axis))
+    return numbers(powers / _kept(summed(powers, axis), axis))
 
 
 def _log_shares(x: Any, axis: int) -> Numbers:
     total = summed(FUNCTIONS["exp"](x), axis)
-    return numbers(x - np.expand_dims(FUNCTIONS["log"](total), axis))
+    return numbers(x - _kept(FUNCTIONS["log"](total), axis))
+
+
+def _kept(reduced: Any, axis: int) -> Numbers:
+    """What an axis was reduced to, with an axis of one in its place."""
+    return arranged(lambda arrays: np.expand_dims(arrays[0], axis), reduced)
 
 
 def zeros(*shape: int) -> Numbers:
@@ -281,7 +321,7 @@ FUNCTIONS: dict[str, Function] = {
     "outer": outer,
     "pairs": pairs,
     "picked": picked,
-    "prod": reduction(lambda x, axis: np.multiply.reduce(x, axis), _multiplied),
+    "prod": reduction(lambda x, axis: np.multiply.reduce(x, axis), multiplied),
     "reshape": reshape,
     "sigmoid": elementwise("sigmoid", sigmoid),
     "silu": elementwise("silu", _silu),

@@ -20,8 +20,9 @@ from ...core.numerics.digits import shortest
 from ...report.records import Field
 from .derivation import Derivation
 from .document import Document, Entry
-from .evaluation import target
-from .numbers import Numbers
+from .evaluation import targets
+from .numbers import Numbers, terms_of
+from .operands import Printed
 from .scope import LongChain, Unexplained
 from .terms import Place
 
@@ -71,7 +72,8 @@ def numerical_gradient(
 
     Raises Unexplained, and GradcheckError where the loss cannot be evaluated on both sides.
     """
-    places = target(document, entry, declared)[index].places
+    found = targets(document, entry, declared, Printed(document))
+    places = terms_of(found[index : index + 1])[0].places
     if len(places) != 1:
         expected = "expected one number that the gradient is taken at"
         raise Unexplained(f"{entry.record.kind}.{declared.key}: {expected}, found {len(places)}")

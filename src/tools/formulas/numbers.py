@@ -1,4 +1,4 @@
-"""Arrays of a formula's operands: of float64, or of terms.
+"""Arrays of a formula's operands: of float64, or traced back to the operands.
 
 Both kinds obey the same expressions, so one formula is evaluated for its value and for its text.
 Products and sums run in the order of `core.numerics`, whatever numpy would do.
@@ -6,7 +6,7 @@ Products and sums run in the order of `core.numerics`, whatever numpy would do.
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -14,83 +14,137 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.numerics import matmul
-from .terms import Term, added, lifted
+from .terms import Place, Term, lifted
+from .tracing import Graph, known
+
+_OPERATIONS: dict[np.ufunc, Callable[..., Term]] = {
+    np.absolute: operator.abs,
+    np.add: operator.add,
+    np.divide: operator.truediv,
+    np.multiply: operator.mul,
+    np.negative: operator.neg,
+    np.power: operator.pow,
+    np.subtract: operator.sub,
+}
 
 
 class Numbers(np.ndarray[Any, Any]):
-    """An array whose `@` adds up in index order; elements are float64 or terms."""
+    """An array of float64 whose `@` adds up in index order."""
 
     def __matmul__(self, other: Any) -> Numbers:
         left, right = numbers(self), numbers(other)
         row, column = left.ndim == 1, right.ndim == 1
-        product = np.asarray(
-            _product(left[None] if row else left, right[:, None] if column else right)
-        )
+        product: Any = _product(left[None] if row else left, right[:, None] if column else right)
         product = product[..., 0, :] if row else product
-        return (product[..., 0] if column else product).view(Numbers)
+        return numbers(product[..., 0] if column else product)
 
     def __rmatmul__(self, other: Any) -> Numbers:
         return numbers(other) @ self
 
-    @property
-    def of_terms(self) -> bool:
-        """Whether the elements are terms."""
-        return bool(self.dtype == object)
+
+class Traced(Numbers):
+    """An array of elements of a graph. Comparisons compare what they come to."""
+
+    graph: Graph
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.graph = getattr(source, "graph", None) or Graph()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options:
+            return NotImplemented
+        if ufunc not in _OPERATIONS:
+            return ufunc(*map(plain_values, inputs))
+        operands = (_elements(self.graph, value) for value in inputs)
+        return traced(self.graph, self.graph.elementwise(_OPERATIONS[ufunc], *operands))
+
+    def __getitem__(self, index: Any) -> Traced:
+        return traced(self.graph, elements(self)[index])
+
+    def __bool__(self) -> bool:
+        return bool(plain_values(self))
+
+    def __float__(self) -> float:
+        return float(plain_values(self))
 
 
 def numbers(values: Any) -> Numbers:
     """Anything that a formula can hold as an array."""
-    if isinstance(values, Numbers):
-        return values
+    if isinstance(values, Traced) or getattr(values, "dtype", None) == np.float64:
+        return values if isinstance(values, Numbers) else np.asarray(values).view(Numbers)
     if isinstance(values, Term):
         return of_terms([values], ())
-    array = np.asarray(values)
-    return (array if array.dtype == object else array.astype(np.float64)).view(Numbers)
+    return np.asarray(values).astype(np.float64).view(Numbers)
 
 
-def of_terms(terms: Iterable[Term], shape: Sequence[int]) -> Numbers:
+def traced(graph: Graph, array: Any) -> Traced:
+    """Elements of a graph as an array that knows it."""
+    result = np.asarray(array).view(Traced)
+    result.graph = graph
+    return result
+
+
+def elements(array: Numbers) -> Array:
+    """The bare array: values, or numbers of the graph's elements."""
+    return array.view(np.ndarray)
+
+
+def plain_values(values: Any) -> Any:
+    """What the elements come to; what is not traced as it is."""
+    if isinstance(values, Traced):
+        return values.graph.values(elements(values))
+    return values.view(np.ndarray) if isinstance(values, Numbers) else values
+
+
+def of_terms(terms: Iterable[Term], shape: Sequence[int]) -> Traced:
     """Terms in row-major order as an array of that shape."""
-    items = [*terms]
-    array = np.empty(len(items), object)
-    array[:] = items
-    return array.reshape(tuple(shape)).view(Numbers)
+    return traced(*known(terms, shape))
 
 
 def terms_of(values: Any) -> list[Term]:
     """The elements in row-major order, constants among them as terms."""
-    return [lifted(item) for item in numbers(values).reshape(-1).tolist()]
+    array = numbers(values)
+    if isinstance(array, Traced):
+        return array.graph.terms(elements(array))
+    return [lifted(item) for item in array.reshape(-1).tolist()]
+
+
+def touched(values: Any, place: Place) -> Any:
+    """Whether the place is an operand of each element."""
+    array = numbers(values)
+    if isinstance(array, Traced):
+        return array.graph.touched(place)[elements(array)]
+    return np.zeros(array.shape, bool)
 
 
 def together(*values: Any) -> tuple[Numbers, ...]:
-    """The arrays with one kind of element: terms if one of them has terms."""
+    """The arrays of one kind: traced in one graph if one of them is."""
     arrays = [numbers(value) for value in values]
-    if not any(array.of_terms for array in arrays):
+    graph = next((array.graph for array in arrays if isinstance(array, Traced)), None)
+    if graph is None:
         return tuple(arrays)
-    return tuple(
-        array if array.of_terms else of_terms(terms_of(array), array.shape) for array in arrays
-    )
+    return tuple(traced(graph, _elements(graph, array)) for array in arrays)
 
 
-def along(values: Any, axis: int, reduce: Callable[[Sequence[Term]], Term]) -> Numbers:
-    """Terms reduced over one axis."""
-    moved = np.moveaxis(np.asarray(values), axis, -1)
-    rows = moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
-    return of_terms((reduce([*map(lifted, row)]) for row in rows), moved.shape[:-1])
+def arranged(function: Callable[[Sequence[Array]], Any], *values: Any) -> Numbers:
+    """What a function that only moves elements makes of the arrays."""
+    arrays = together(*values)
+    result = np.asarray(function([*map(elements, arrays)]))
+    first = arrays[0]
+    return traced(first.graph, result) if isinstance(first, Traced) else result.view(Numbers)
+
+
+def _elements(graph: Graph, value: Any) -> Array:
+    """An operand as elements of the graph."""
+    if isinstance(value, Term):
+        value = of_terms([value], ())
+    if isinstance(value, Traced):
+        return graph.moved(value.graph, elements(value))
+    return graph.of_constants(value)
 
 
 def _product(left: Any, right: Any) -> Numbers:
     left, right = together(left, right)
-    if not left.of_terms:
-        plain: Array = matmul(np.asarray(left), np.asarray(right))
-        return plain.view(Numbers)
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    lefts = np.broadcast_to(np.asarray(left), (*batch, *left.shape[-2:]))
-    rights = np.broadcast_to(np.asarray(right), (*batch, *right.shape[-2:]))
-    shape = (*batch, left.shape[-2], right.shape[-1])
-    return of_terms(
-        (
-            added([a * b for a, b in zip(lefts[*lead, i], rights[*lead, :, j], strict=True)])
-            for *lead, i, j in np.ndindex(shape)
-        ),
-        shape,
-    )
+    if isinstance(left, Traced):
+        return traced(left.graph, left.graph.product(elements(left), elements(right)))
+    return matmul(elements(left), elements(right)).view(Numbers)

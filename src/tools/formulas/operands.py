@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core.arrays import Array
 from ...core.numerics.digits import shortest
 from ...report.records import Field
 from .document import Document, Entry, FieldPlace
-from .numbers import Numbers, numbers, of_terms
+from .numbers import Numbers, Traced, numbers, traced
 from .scope import Unexplained
 from .terms import Place, Term
+from .tracing import Graph
 
 
 class Printed:
-    """Operands as they are printed, as terms."""
+    """Operands as they are printed, traced in one graph.
+
+    `places` are the fields that have been asked for.
+    """
 
     def __init__(self, document: Document) -> None:
         self.document = document
-
-    def field(self, entry: Entry, declared: Field) -> Any:
-        """The field's numbers as terms of themselves."""
-        value = getattr(entry.record, declared.attribute)
-        if not is_real(value):
-            return plain(value)
-        reals, texts = shaped(self.document, entry, declared, value), entry.numbers(declared)
-        terms = (
-            Term(real, text, (Place(entry.ordinal, declared.attribute, flat),))
-            for flat, (real, text) in enumerate(zip(reals.reshape(-1).tolist(), texts, strict=True))
-        )
-        return of_terms(terms, reals.shape)
-
-    def fixture(self, name: str) -> Any:
-        """The fixture's numbers as terms of themselves. Raises Unexplained."""
-        value = fixture_value(self.document, name)
-        if not is_real(value):
-            return plain(value)
-        array = np.asarray(value)
-        terms = (
-            Term(real, shortest(real), (Place(None, name, flat),))
-            for flat, real in enumerate(array.reshape(-1).tolist())
-        )
-        return of_terms(terms, array.shape)
-
-
-class Asked:
-    """Operands as they are printed, noting the places of those that are asked for."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
+        self.graph = Graph()
         self.places: dict[FieldPlace, None] = {}
 
     def field(self, entry: Entry, declared: Field) -> Any:
@@ -58,13 +34,38 @@ class Asked:
         if not is_real(value):
             return plain(value)
         self.places[entry.ordinal, declared.attribute] = None
-        return shaped(self.document, entry, declared, value)
+        reals = np.asarray(shaped(self.document, entry, declared, value))
+        if reals.size != entry.count(declared):
+            raise ValueError("a field with other numbers than are printed")
+        return self._traced(
+            reals, (entry.ordinal, declared.attribute), lambda flat, _: entry.number(declared, flat)
+        )
 
     def fixture(self, name: str) -> Any:
-        """The fixture's numbers, or zero where it is not known: what counts is who asks."""
+        """The fixture's numbers. Raises Unexplained."""
         self.places[None, name] = None
-        value = getattr(self.document.fixture, name, 0.0)
-        return numbers(value) if is_real(value) else plain(value)
+        value = fixture_value(self.document, name)
+        if not is_real(value):
+            return plain(value)
+        return self._traced(np.asarray(value), (None, name), lambda _, real: shortest(real))
+
+    def _traced(
+        self, values: Array, place: FieldPlace, text: Callable[[int, float], str]
+    ) -> Traced:
+        def term(flat: int) -> Term:
+            value = float(values.flat[flat])
+            return Term(value, text(flat, value), (Place(*place, flat),))
+
+        return traced(self.graph, self.graph.of_operands(values.shape, place, term))
+
+
+class Asked(Printed):
+    """The same where the fixture need not be known: what counts is who asks."""
+
+    def fixture(self, name: str) -> Any:
+        """The fixture's numbers, or zero."""
+        self.places[None, name] = None
+        return super().fixture(name) if self.document.fixture is not None else numbers(0.0)
 
 
 class Plain:

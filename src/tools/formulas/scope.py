@@ -23,7 +23,7 @@ from ...errors import LlmTraceError
 from ...report.records import Field, Record
 from .document import Document, Entry
 from .functions import FUNCTIONS
-from .numbers import Numbers, numbers
+from .numbers import Numbers, arranged, numbers
 
 every = object()
 _MISFITS = (  # of operands that are missing, too many or too large
@@ -151,7 +151,9 @@ class _Selection:
             if len(found) != 1:
                 raise Unexplained(f"{self._class.kind}: expected one record, found {len(found)}")
             return found[0]
-        present = [np.asarray(value) for value in found if value is not None]
+        present = [value for value in found if value is not None]
+        if any(isinstance(value, Numbers) for value in present):
+            return arranged(np.stack, *present)
         return np.stack(present).view(Numbers) if present else self._none(declared)
 
     def _none(self, declared: Field) -> Any:

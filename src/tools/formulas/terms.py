@@ -120,6 +120,17 @@ def added(terms: Sequence[Term]) -> Term:
     return Term(total, text, _places(*terms), SUM if terms else ATOM)
 
 
+def multiplied(terms: Sequence[Term]) -> Term:
+    """The product in order; of no terms, 1."""
+    if len(terms) < 2:
+        return terms[0] if terms else lifted(1.0)
+    product = terms[0].value
+    for term in terms[1:]:
+        product *= term.value
+    texts = [_held(term, POWER if position else PRODUCT) for position, term in enumerate(terms)]
+    return Term(product, " * ".join(texts), _places(*terms), PRODUCT)
+
+
 def _joined(
     left: Term,
     right: Term | float,
