@@ -21,6 +21,8 @@ from ..formulas.evaluation import formula_of, gradient_of, operands
 from ..formulas.spelling import printed_formula
 
 FIXTURE = "fixture"
+SHOWN = 6  # values in a node
+_LONGEST = 200  # characters of a text in a node
 _KEYWORDS = (
     "class click default digraph edge end flowchart graph node strict style subgraph".split()
 )
@@ -33,12 +35,13 @@ class Node(NamedTuple):
     group: str  # the id of its group
     label: str  # "gated = gate-silu * up"
     shape: str  # "2x3", "" where it is not told
-    values: tuple[str, ...]  # as they are printed
+    values: tuple[str, ...]  # as they are printed, the first of them
     gradient: bool  # on the way back
     record: int | None  # ordinal of the record, None for the fixture
     key: str  # of the field in it
     family: str  # what it is folded with: kind and key
     members: int = 1  # how many nodes were folded into it
+    total: int = 0  # of values, where `values` has the first alone
 
 
 class Edge(NamedTuple):
@@ -83,7 +86,7 @@ def graph_of(document: Document, title: str) -> Graph:
     ids: dict[FieldPlace, str] = {(None, node.key): node.id for node in fixture}
     nodes = [*fixture]
     for entry in document.entries:
-        group = Group(names.of(path(entry)), label(entry))
+        group = Group(names.of(path(entry)), cut(label(entry)))
         here = [
             _field_node(document, entry, declared, group.id, names)
             for declared in entry.record.fields
@@ -102,6 +105,11 @@ def graph_of(document: Document, title: str) -> Graph:
         if place in ids
     ]
     return Graph(title, tuple(groups), tuple(nodes), tuple(edges))
+
+
+def cut(text: str) -> str:
+    """A text for a node, and only its beginning if it is long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def path(entry: Entry) -> str:
@@ -136,6 +144,7 @@ def folded(graph: Graph) -> Graph:
             label=first.label if same else first.key,
             shape=first.shape if same else "",
             values=first.values if len(members) == 1 else (),
+            total=first.total if len(members) == 1 else 0,
             members=len(members),
         )
         nodes.append(node)
@@ -164,7 +173,7 @@ class Names:
 
     def of(self, text: str) -> str:
         """An id for the text that no other has."""
-        stem = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "n"
+        stem = re.sub(r"[^A-Za-z0-9]+", "_", cut(text)).strip("_") or "n"
         stem = f"{stem}_" if stem.lower() in _KEYWORDS else stem
         name, number = stem, self._next.get(stem, 2)
         while name in self._taken:
@@ -189,13 +198,14 @@ def _field_node(
     if expression is not None:
         formula = printed_formula(expression, type(entry.record), document.classes)
         written = f"{declared.key} = {formula}"
-    shape = document.shape(entry, declared)
+    shape, count = document.shape(entry, declared), entry.count(declared)
     return Node(
         id=names.of(f"{path(entry)}.{declared.key}"),
         group=group,
         label=written,
-        shape="" if shape is None else shape_text(shape),
-        values=tuple(entry.numbers(declared)),
+        shape="" if shape is None else cut(shape_text(shape)),
+        values=tuple(entry.number(declared, flat) for flat in range(min(count, SHOWN))),
+        total=count,
         gradient=gradient_of(document, entry, declared) is not None,
         record=entry.ordinal,
         key=declared.key,
@@ -211,7 +221,8 @@ def _fixture_node(document: Document, name: str, names: Names) -> Node:
         group=FIXTURE,
         label=name,
         shape=shape_text(np.shape(value)) if known else "",
-        values=tuple(_texts(np.asarray(value).reshape(-1).tolist())) if known else (),
+        values=tuple(_texts(np.asarray(value).reshape(-1)[:SHOWN].tolist())) if known else (),
+        total=np.size(value) if known else 0,
         gradient=False,
         record=None,
         key=name,

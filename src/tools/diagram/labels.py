@@ -3,9 +3,7 @@
 from html import escape
 
 from ...report.stdout import visible
-from .graph import Node
-
-_SHOWN = 6  # values in a node
+from .graph import SHOWN, Node
 
 
 def heading(node: Node) -> str:
@@ -18,8 +16,8 @@ def details(node: Node) -> list[str]:
     lines = [f"shape {node.shape}"] if node.shape else []
     if not node.values:
         return lines
-    shown = ", ".join(node.values[:_SHOWN])
-    rest = len(node.values) - _SHOWN
+    shown = ", ".join(node.values[:SHOWN])
+    rest = max(node.total, len(node.values)) - SHOWN
     return [*lines, f"{shown}, ... {rest} more" if rest > 0 else shown]
 
 

@@ -10,7 +10,7 @@ Structures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .graph import Edge, Graph
@@ -36,11 +36,12 @@ def layout(graph: Graph) -> dict[str, Spot]:
     for edge in edges:
         neighbours[edge.source].append(edge.target)
         neighbours[edge.target].append(edge.source)
+    heights = {node: height for column in columns for node, height in _heights(column)}
     for sweep in range(_SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            heights = _heights(columns)
             means = {node: _mean(heights, neighbours[node], node) for node in column}
             column.sort(key=means.__getitem__)
+            heights.update(_heights(column))
     rows = {node: row for column in columns for row, node in enumerate(column)}
     return {node.id: Spot(depth[node.id], rows[node.id]) for node in graph.nodes}
 
@@ -103,11 +104,9 @@ def _depths(edges: Sequence[Edge], first: Mapping[str, int]) -> dict[str, int]:
     return depth
 
 
-def _heights(columns: Sequence[Sequence[str]]) -> dict[str, float]:
+def _heights(column: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Each node's row from the middle of its column."""
-    return {
-        node: row - (len(column) - 1) / 2 for column in columns for row, node in enumerate(column)
-    }
+    return ((node, row - (len(column) - 1) / 2) for row, node in enumerate(column))
 
 
 def _mean(heights: Mapping[str, float], neighbours: Sequence[str], node: str) -> float:

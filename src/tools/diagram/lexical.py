@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 
 from ...report.lines import Line
 from .descriptions import BACKWARD, Described, FieldView, RecordView, direction_of
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|(?i:inf|nan))"
-_NUMBERS = re.compile(rf"\[*{_NUMBER}(?:[\],*|;\[ ]+{_NUMBER})*\]*")
+_NUMBER = r"[-+]?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][-+]?[0-9]++)?+|(?i:inf|nan))"
+_NUMBERS = re.compile(rf"\[*+{_NUMBER}(?:[\],*|;\[ ]++{_NUMBER})*+\]*+")
+_AXES = 32  # of a shape, at most
 _REAL = re.compile(r"[.eE]|(?i:inf|nan)")
 
 
@@ -48,9 +50,10 @@ def _lexical_field(key: str, text: str, shapes: Mapping[str, tuple[int, ...] | N
 def _extents(text: str) -> tuple[int, ...] | None:
     if text == "scalar":
         return ()
-    if not re.fullmatch(r"\d{1,9}(?:[x,]\d{1,9})*|\[\d{1,9}(?:,\d{1,9})*\]", text):
+    more, extent = rf"{{0,{_AXES - 1}}}", r"[0-9]{1,9}"
+    if not re.fullmatch(rf"{extent}(?:[x,]{extent}){more}|\[{extent}(?:,{extent}){more}\]", text):
         return None
-    return tuple(map(int, re.findall(r"\d+", text)))
+    return tuple(map(int, re.findall("[0-9]+", text)))
 
 
 def _paths(lines: Sequence[Line]) -> Iterator[str]:
@@ -69,11 +72,12 @@ def _paths(lines: Sequence[Line]) -> Iterator[str]:
 
 def _telling(lines: Sequence[Line]) -> int | None:
     """How many leading words it takes to tell the records apart, if they do."""
-    words = [*map(_words, lines)]
-    for length in range(min(map(len, words)) + 1):
-        if len({(*record[:length],) for record in words}) == len(words):
-            return length
-    return None
+    words = sorted(map(_words, lines))
+    length = 0
+    for one, following in pairwise(words):
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(one, following, strict=False))
+        length = max(length, sum(1 for _ in same) + 1)
+    return length if length <= min(map(len, words)) else None
 
 
 def _words(line: Line) -> list[str]:

@@ -7,10 +7,12 @@ A record is a node. It is called by what its `name`, `label`, `id` and the like 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ...report.lines import Line
-from .graph import Edge, Graph, Group, Names, Node
+from .graph import SHOWN, Edge, Graph, Group, Names, Node, cut
 
 CALLED = ("label", "name", "id", "tensor", "operation", "stage", "role", "parameter")
 FROM = ("sources", "source", "parents", "parent", "operands", "storage", "identity", "branch")
@@ -36,17 +38,26 @@ def graph_of_lines(lines: Sequence[Line], title: str) -> Graph:
     edges: dict[Edge, None] = {}
     for here, line in enumerate(records):
         for forward, name in _references(line):
-            others = [ordinal for ordinal in bearers.get(name, ()) if ordinal != here]
-            before = [ordinal for ordinal in others if ordinal < here]
-            if others:
-                other = nodes[before[-1] if before else others[0]]
+            bearer = _bearer(bearers.get(name, ()), here)
+            if bearer is not None:
+                other = nodes[bearer]
+            elif name in leaves:
+                other = leaves[name]
             else:
-                other = leaves.setdefault(name, _leaf(name, names))
+                other = leaves[name] = _leaf(name, names)
             ends = (other, nodes[here]) if forward else (nodes[here], other)
             edges[Edge(ends[0].id, ends[1].id, backward=False)] = None
     drawn = (*leaves.values(), *nodes)
     groups = tuple(Group(node.group, node.key) for node in drawn)
     return Graph(title, groups, drawn, tuple(edges))
+
+
+def _bearer(ordinals: Sequence[int], here: int) -> int | None:
+    """The last of the ordinals before this one, or else the first after it."""
+    before, after = bisect_left(ordinals, here), bisect_right(ordinals, here)
+    if before:
+        return ordinals[before - 1]
+    return ordinals[after] if after < len(ordinals) else None
 
 
 def _called(line: Line) -> Iterator[str]:
@@ -65,16 +76,18 @@ def _references(line: Line) -> Iterator[tuple[bool, str]]:
 
 def _node(line: Line, ordinal: int, names: Names) -> Node:
     texts = {_plain(part.key): part.text for part in line.parts}
-    told = [f"{key}={text}" for key, text in texts.items() if key in CALLED + KEYS]
-    label = " ".join([line.kind, *told])
+    told = [f"{key}={cut(text)}" for key, text in texts.items() if key in CALLED + KEYS]
+    label = cut(" ".join([line.kind, *told]))
     numbers = next((texts[key] for key in NUMBERS if key in texts), "")
+    shown = [*islice(re.finditer(r"[^\[\],|; ]+", numbers), SHOWN)]
     identity = names.of(label)
     return Node(
         id=identity,
         group=names.of(f"record {label}"),
         label=label,
-        shape=next((texts[key] for key in SHAPES if key in texts), ""),
-        values=tuple(re.findall(r"[^\[\],|; ]+", numbers)),
+        shape=cut(next((texts[key] for key in SHAPES if key in texts), "")),
+        values=tuple(cut(found[0]) for found in shown),
+        total=len(re.findall(r"[^\[\],|; ]+", numbers)) if len(shown) == SHOWN else len(shown),
         gradient="gradient" in texts or "adjoint" in texts or "contribution" in texts,
         record=ordinal,
         key=label,
@@ -83,6 +96,7 @@ def _node(line: Line, ordinal: int, names: Names) -> Node:
 
 
 def _leaf(name: str, names: Names) -> Node:
+    name = cut(name)
     return Node(
         names.of(f"name {name}"), names.of(f"leaf {name}"), name, "", (), False, None, name, name
     )

@@ -84,11 +84,11 @@ def _boxes(spots: dict[str, Spot], texts: dict[str, list[str]]) -> dict[str, Box
         for column, nodes in columns.items()
     }
     boxes: dict[str, Box] = {}
-    x = _MARGIN
+    x, tallest = _MARGIN, max(tall.values(), default=0)
     for column, nodes in sorted(columns.items()):
         longest = max(len(line) for node in nodes for line in texts[node])
         wide = int(longest * _CHARACTER) + 20
-        y = _MARGIN + (max(tall.values()) - tall[column]) // 2
+        y = _MARGIN + (tallest - tall[column]) // 2
         for node in nodes:
             boxes[node] = (x, y, wide, high[node])
             y += high[node] + _ROW_GAP
