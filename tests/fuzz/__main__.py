@@ -2,39 +2,60 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from . import cases, tool_cases
-from .running import ENDINGS, ERROR, RESULT, Case, run
+from . import archives, breaks, cases, changed, growth, tool_cases
+from .running import ENDINGS, ERROR, RESULT, Case, Ending, run
+
+_SHOWN = 5  # of the cases that took most
+GENERATED = st.one_of(
+    cases.cases(), tool_cases.tool_cases(), changed.cases(), changed.cases(), growth.cases()
+)
 
 
-def fuzz(count: int, by_hand: Mapping[str, Case]) -> Counter[str]:
-    """How the cases by hand and `count` generated ones ended; prints those that ended badly."""
-    endings: Counter[str] = Counter()
+def fuzz(
+    count: int,
+    by_hand: Mapping[str, Case],
+    kinds: st.SearchStrategy[Case] = GENERATED,
+    start: int = 0,
+) -> list[tuple[str, Ending]]:
+    """How the cases by hand and `count` generated ones ended; prints those that ended badly.
 
-    def tried(case: Case) -> None:
+    Other generated cases come from another `start`.
+    """
+    endings: list[tuple[str, Ending]] = []
+
+    def tried(name: str, case: Case) -> None:
         ending = run(case)
-        endings[ending.kind] += 1
+        told = name or f"{case.arguments!r} {[*case.files]}"
+        endings.append((told[:300], ending))
         if ending.kind not in (RESULT, ERROR):
-            files = {name: content and content[:200] for name, content in case.files.items()}
-            print(f"{ending}\n    {case.arguments} {files} {case.stdin[:200]!r}", file=sys.stderr)
+            files = {
+                name: content() if callable(content) else content
+                for name, content in case.files.items()
+            }
+            shown = {name: content and content[:2000] for name, content in files.items()}
+            took = f"{ending.seconds:.1f} s, {ending.megabytes:.0f} MB"
+            print(f"{ending.kind}: {took}: {told}\n    {ending.said[-1500:]!r}", file=sys.stderr)
+            print(f"    {case.arguments} {shown} {case.stdin[:200]!r}", file=sys.stderr, flush=True)
 
-    for case in by_hand.values():
-        tried(case)
+    for name, case in by_hand.items():
+        tried(name, case)
 
+    @seed(start)
     @settings(
-        max_examples=count,
+        max_examples=count or 1,
         database=None,
         deadline=None,
-        derandomize=True,
         suppress_health_check=[*HealthCheck],
     )
-    @given(st.one_of(cases.cases(), tool_cases.tool_cases()))
+    @given(kinds)
     def generated(case: Case) -> None:
-        tried(case)
+        tried("", case)
 
     generated()
     return endings
@@ -42,12 +63,29 @@ def fuzz(count: int, by_hand: Mapping[str, Case]) -> Counter[str]:
 
 def corpus() -> dict[str, Case]:
     """Every case that was made by hand, by name."""
-    return {**cases.by_hand(), **tool_cases.by_hand()}
+    return {
+        **breaks.by_hand(),
+        **cases.by_hand(),
+        **archives.by_hand(),
+        **tool_cases.by_hand(),
+    }
+
+
+def report(endings: Iterable[tuple[str, Ending]]) -> Counter[str]:
+    """Print how many ended in which way, and which took most."""
+    endings = [*endings]
+    counts = Counter(ending.kind for _, ending in endings)
+    print(f"{len(endings)} cases ended in")
+    for kind in ENDINGS:
+        print(f"  {counts[kind]:6} {kind}")
+    for what, of in (("seconds", "seconds"), ("MB", "megabytes")):
+        print(f"most {what}:")
+        for name, ending in nlargest(_SHOWN, endings, key=lambda one: getattr(one[1], of)):
+            print(f"  {getattr(ending, of):6.1f} {name}")
+    return counts
 
 
 if __name__ == "__main__":
-    found = fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, corpus())
-    print(f"{sum(found.values())} cases ended in")
-    for kind in ENDINGS:
-        print(f"  {found[kind]:6} {kind}")
-    sys.exit(any(found[kind] for kind in ENDINGS if kind not in (RESULT, ERROR)))
+    count, start = (*map(int, sys.argv[1:3]), *(10_000, 0)[len(sys.argv[1:3]) :])
+    counts = report(fuzz(count, {**corpus(), **growth.by_hand()}, start=start))
+    sys.exit(any(counts[kind] for kind in ENDINGS if kind not in (RESULT, ERROR)))

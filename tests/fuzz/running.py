@@ -1,50 +1,60 @@
 """Run a case in a forked process, and say how it ended.
 
 The parent has imported everything once, so a case costs milliseconds and ten thousand cost minutes.
+The kernel ends a case that goes beyond its seconds or its memory.
 """
 
 import io
 import os
+import resource
 import select
 import shutil
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from llm_trace.cli import main
 
-SECONDS = 5.0
+SECONDS = 10  # of the processor, so that a busy machine fails no case
+PATIENCE = 120.0  # seconds on the clock, for a case that waits
 MEGABYTES = 500.0
+SPACE = 1 << 30  # bytes of addresses beyond the parent's; what is resident is less
 OLD = b"what stood here before\n"
 
 RESULT = "a result"
 ERROR = "a one-line error"
 TRACEBACK = "a traceback"
-HANG = "a hang past 5 s"
+HANG = "a hang past 10 s"
 MEMORY = "memory past 500 MB"
 PARTIAL = "a partial or changed file"
 OTHER = "anything else"
 ENDINGS = (RESULT, ERROR, TRACEBACK, HANG, MEMORY, PARTIAL, OTHER)
 
 
+Content = bytes | Callable[[], bytes] | None
+"""A file's bytes, or what makes them when they are needed; `None` is a directory."""
+
+
 class Case(NamedTuple):
-    """Arguments, files by name (`None` for a directory, `PIPE` for a pipe), and standard input."""
+    """Arguments, files by name (`PIPE` for a pipe), and standard input."""
 
     arguments: tuple[str, ...]
-    files: Mapping[str, bytes | None] = {}
+    files: Mapping[str, Content] = {}
     stdin: bytes = b""
 
 
 class Ending(NamedTuple):
-    """How a case ended, with what it said."""
+    """How a case ended, with what it said and what it took."""
 
     kind: str
     status: int
     said: str
+    seconds: float = 0.0
+    megabytes: float = 0.0
 
 
 PIPE = b"\0a pipe, not a file\0"
@@ -59,8 +69,9 @@ def run(case: Case) -> Ending:
         pid = os.fork()
         if pid == 0:
             child(folder, case)
-        status, usage = wait(pid)
-        return judge(folder, before, status, usage, case)
+        status, seconds, megabytes = wait(pid)
+        ending = judge(folder, before, status, seconds, megabytes, case)
+        return ending._replace(seconds=seconds, megabytes=megabytes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -76,13 +87,14 @@ def prepare(folder: Path, case: Case) -> None:
         elif content == PIPE:
             os.mkfifo(path)
         else:
-            path.write_bytes(content)
+            path.write_bytes(content() if callable(content) else content)
 
 
 def child(folder: Path, case: Case) -> None:
     """Never returns."""
     status = 1
     try:
+        limit()
         flags = os.O_WRONLY | os.O_CREAT
         os.dup2(os.open(folder / "stdin", os.O_RDONLY), 0)
         os.dup2(os.open(folder / "stdout", flags), 1)
@@ -104,17 +116,29 @@ def child(folder: Path, case: Case) -> None:
         os._exit(status)
 
 
-def wait(pid: int) -> tuple[int | None, float]:
-    """Exit status (None after a hang) and the largest resident set in MB."""
+def limit() -> None:
+    """What the kernel grants this process from now on."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    space = pages * resource.getpagesize() + SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SPACE, SPACE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def wait(pid: int) -> tuple[int | None, float, float]:
+    """Exit status (None after a hang), seconds of the processor, largest resident set in MB."""
     descriptor = os.pidfd_open(pid)
     try:
-        ended, _, _ = select.select([descriptor], [], [], SECONDS)
+        ended, _, _ = select.select([descriptor], [], [], PATIENCE)
     finally:
         os.close(descriptor)
     if not ended:
         os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
-    return os.waitstatus_to_exitcode(status) if ended else None, usage.ru_maxrss / 1024
+    code = os.waitstatus_to_exitcode(status)
+    hung = not ended or code in (-signal.SIGXCPU, -signal.SIGKILL)
+    return None if hung else code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 STREAMS = ("parse", "render")  # what they have read by the time of an error is out already
@@ -126,6 +150,7 @@ def judge(
     folder: Path,
     before: dict[str, bytes],
     status: int | None,
+    seconds: float,
     megabytes: float,
     case: Case,
 ) -> Ending:
@@ -133,10 +158,10 @@ def judge(
     stdout, stderr = ((folder / name).read_bytes() for name in ("stdout", "stderr"))
     said = stderr.decode(errors="replace")
     after = listing(folder)
-    if status is None:
+    if megabytes > MEGABYTES or "MemoryError" in said:
+        return Ending(MEMORY, -1 if status is None else status, said)
+    if status is None or seconds > SECONDS:
         return Ending(HANG, -1, said)
-    if megabytes > MEGABYTES:
-        return Ending(MEMORY, status, f"{megabytes:.0f} MB {said}")
     if "Traceback" in said:
         return Ending(TRACEBACK, status, said)
     noted = tool in NOTES and all(line.startswith("llm-trace: ") for line in said.splitlines())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from .running import PIPE, Case
+from .running import PIPE, Case, Content
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL = ("swiglu", "linear-layers", "qkv", "model-ops", "rnn-bptt", "prefix-embedding")
@@ -107,7 +107,7 @@ def by_hand() -> dict[str, Case]:
         arguments = ("diff", "mine.jsonl", "mine.jsonl")
         cases[f"diff: {label}"] = Case(arguments, {"mine.jsonl": content})
     for path in ("missing", "folder", "pipe", "/dev/null", "", "a\nb", "x" * 300, "."):
-        special: dict[str, bytes | None] = {"folder": None, "pipe": PIPE}
+        special: dict[str, Content] = {"folder": None, "pipe": PIPE}
         for arguments in (
             ("parse", path),
             ("render", path),
@@ -175,7 +175,7 @@ PATHS = st.one_of(
 @st.composite
 def tool_cases(draw: st.DrawFn) -> Case:
     """One damaged trace, or two, and one tool."""
-    files: dict[str, bytes | None] = {"a.trace": draw(damaged()), "b.trace": draw(damaged())}
+    files: dict[str, Content] = {"a.trace": draw(damaged()), "b.trace": draw(damaged())}
     output = draw(st.sampled_from([(), ("-o", "old.trace"), ("-o", "new.trace")]))
     tolerances = draw(
         st.lists(
