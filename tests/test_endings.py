@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from llm_trace.report.stdout import bounded, visible
+from llm_trace.traces import entries
 
 from .golden_files import GOLDEN
 from .program import MODULE, SCRIPT, refusal, run
@@ -43,7 +44,7 @@ runpy.run_module("llm_trace", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize(
     "module",
-    ["llm_trace.cli", "click", "click.core", "llm_trace.traces.swiglu", "numpy", "numpy.linalg"],
+    ["llm_trace.cli", "click", "click.core", entries()["swiglu"].module, "numpy", "numpy.linalg"],
 )
 def test_ctrl_c_while_importing_ends_quietly(module: str) -> None:
     command = [sys.executable, "-c", AT_IMPORT, module, "swiglu", "--fixture", "-"]
