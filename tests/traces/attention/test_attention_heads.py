@@ -11,8 +11,8 @@ from llm_trace.core.errors import ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.numerics import matmul
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import attention_heads
-from llm_trace.traces._attention_heads_records import (
+from llm_trace.traces.attention import attention_heads
+from llm_trace.traces.attention._attention_heads_records import (
     Branch,
     BranchBackward,
     EqualSplit,
@@ -22,10 +22,10 @@ from llm_trace.traces._attention_heads_records import (
     ParameterGradient,
     Stage,
 )
-from llm_trace.traces.attention_heads import AttentionHeadsFixture, build, compute
+from llm_trace.traces.attention.attention_heads import AttentionHeadsFixture, build, compute
 
-from ..known import close, forward, oracle, table
-from .proverb_data import of, records, rounded
+from ...known import close, forward, oracle, table
+from ..proverb_data import of, records, rounded
 
 
 def rows(found: list[Any], name: str) -> Array:

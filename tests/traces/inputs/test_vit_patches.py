@@ -11,7 +11,7 @@ from llm_trace.core.errors import OutOfRange, ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import patches as layer
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces.vit_patches import (
+from llm_trace.traces.inputs.vit_patches import (
     FixtureRecord,
     ImageRowBackward,
     ParameterGradient,
@@ -23,8 +23,8 @@ from llm_trace.traces.vit_patches import (
     compute,
 )
 
-from ..known import stated
-from .proverb_data import of, records
+from ...known import stated
+from ..proverb_data import of, records
 
 COMMAND = "vit-patches"
 

@@ -9,8 +9,8 @@ import pytest
 from llm_trace.core.arrays import Array
 from llm_trace.core.nn import positions as layer
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import sinusoidal_positions
-from llm_trace.traces.sinusoidal_positions import (
+from llm_trace.traces.inputs import sinusoidal_positions
+from llm_trace.traces.inputs.sinusoidal_positions import (
     FixtureRecord,
     Frequency,
     Position,
@@ -21,8 +21,8 @@ from llm_trace.traces.sinusoidal_positions import (
     Unpaired,
 )
 
-from ..known import close, forward, table
-from .proverb_data import of, records
+from ...known import close, forward, table
+from ..proverb_data import of, records
 
 COMMAND = "sinusoidal-positions"
 

@@ -1,7 +1,7 @@
 """What the trace of attention's cost prints."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Ints, Real, ScientificReal, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Ints, Real, ScientificReal, Word
 
 
 class FixtureRecord(Record, kind="FIXTURE"):

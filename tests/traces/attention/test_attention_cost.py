@@ -13,8 +13,8 @@ from llm_trace.core.nn.blockwise import blockwise_steps, finished
 from llm_trace.core.nn.parameters import named_parameter
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.records import Record
-from llm_trace.traces import attention_cost
-from llm_trace.traces._attention_cost_records import (
+from llm_trace.traces.attention import attention_cost
+from llm_trace.traces.attention._attention_cost_records import (
     Chain,
     Exact,
     FixtureRecord,
@@ -22,7 +22,7 @@ from llm_trace.traces._attention_cost_records import (
     Stored,
 )
 
-from .proverb_data import of, records
+from ..proverb_data import of, records
 
 COMMAND = "attention-cost"
 ODD = {

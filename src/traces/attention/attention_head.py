@@ -15,16 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Mask, Tensor, constant, parameter, trace_backward
-from ..core.autodiff.attention import stable_exponentials
-from ..core.nn.attention import AttentionHead, AttentionPass, causal, padding
-from ..core.nn.parameters import named_parameter
-from ..core.numerics import matmul as product
-from ..core.numerics import sum_axis
-from ..fixtures.fixture import Fixture, choice, integer, prefix, reals, word, words
-from ..report.trace import trace
-from . import _proverb as proverb
+from ...core.arrays import Array
+from ...core.autodiff import BackwardTrace, Mask, Tensor, constant, parameter, trace_backward
+from ...core.autodiff.attention import stable_exponentials
+from ...core.nn.attention import AttentionHead, AttentionPass, causal, padding
+from ...core.nn.parameters import named_parameter
+from ...core.numerics import matmul as product
+from ...core.numerics import sum_axis
+from ...fixtures.fixture import Fixture, choice, integer, prefix, reals, word, words
+from ...report.trace import trace
+from .. import _proverb as proverb
+from .._probes import equal, gradient
 from ._attention_head_records import (
     FixtureRecord,
     Influence,
@@ -36,7 +37,6 @@ from ._attention_head_records import (
     SourceBackward,
     Zeroed,
 )
-from ._probes import equal, gradient
 
 
 class AttentionHeadFixture(Fixture):

@@ -12,8 +12,8 @@ from llm_trace.core.errors import ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import attention as layer
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import attention_head
-from llm_trace.traces._attention_head_records import (
+from llm_trace.traces.attention import attention_head
+from llm_trace.traces.attention._attention_head_records import (
     FixtureRecord,
     Influence,
     ParameterGradient,
@@ -24,10 +24,10 @@ from llm_trace.traces._attention_head_records import (
     SourceBackward,
     Zeroed,
 )
-from llm_trace.traces.attention_head import AttentionHeadFixture, build, compute, mask_of
+from llm_trace.traces.attention.attention_head import AttentionHeadFixture, build, compute, mask_of
 
-from ..known import close, forward, oracle, table
-from .proverb_data import of, records, rounded
+from ...known import close, forward, oracle, table
+from ..proverb_data import of, records, rounded
 
 MASKS = ("none", "causal", "padding")
 

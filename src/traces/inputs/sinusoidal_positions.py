@@ -15,17 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, add, constant
-from ..core.nn.positions import exponents, frequencies, sinusoidal
-from ..core.numerics.trigonometric import cos, sin
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import Fixture, integer, real, reals, word, words
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
-from . import _proverb as proverb
-from ._probes import same_bits
+from ...core.arrays import Array
+from ...core.autodiff import Tensor, add, constant
+from ...core.nn.positions import exponents, frequencies, sinusoidal
+from ...core.numerics.trigonometric import cos, sin
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import Fixture, integer, real, reals, word, words
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
+from .. import _proverb as proverb
+from .._probes import same_bits
 
 MAX_SHIFT = 1 << 40  # larger ones would no longer be exact in an angle's position
 

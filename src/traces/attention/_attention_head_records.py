@@ -1,7 +1,7 @@
 """The records of one attention head."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Products, Real, Reals, Shape, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Products, Real, Reals, Shape, Word
 
 
 class FixtureRecord(Record, kind="FIXTURE"):

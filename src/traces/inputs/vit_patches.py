@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Tensor, parameter, trace_backward
-from ..core.nn.parameters import named_parameter
-from ..core.nn.patches import PatchEmbedding, PatchPass
-from ..fixtures.fixture import Fixture, integer, prefix, reals, word
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Reals, Shape, Word
-from . import _proverb as proverb
-from ._probes import gradient, same_bits
+from ...core.arrays import Array
+from ...core.autodiff import BackwardTrace, Tensor, parameter, trace_backward
+from ...core.nn.parameters import named_parameter
+from ...core.nn.patches import PatchEmbedding, PatchPass
+from ...fixtures.fixture import Fixture, integer, prefix, reals, word
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Reals, Shape, Word
+from .. import _proverb as proverb
+from .._probes import gradient, same_bits
 
 IMAGE = [[[(6 * row + column) / 10] for column in range(6)] for row in range(6)]
 PROJECTION = [

@@ -1,7 +1,7 @@
 """The records of several heads, joined and projected."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Reals, Shape, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Real, Reals, Shape, Word
 
 _INPUT = "reshape(fixture.input, -1, tokens, model_width)[sequence or 0, position]"
 _SCALE = "/ sqrt(score_width)"

@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Tensor, parameter, trace_backward
-from ..core.nn.attention import AttentionHead, MultiHeadAttention, MultiHeadPass
-from ..core.nn.parameters import named_parameter
-from ..core.numerics import matmul as product
-from ..core.numerics import sum_axis
-from ..fixtures.fixture import Fixture, prefix, reals, word, words
-from ..report.trace import trace
-from . import _proverb as proverb
+from ...core.arrays import Array
+from ...core.autodiff import BackwardTrace, Tensor, parameter, trace_backward
+from ...core.nn.attention import AttentionHead, MultiHeadAttention, MultiHeadPass
+from ...core.nn.parameters import named_parameter
+from ...core.numerics import matmul as product
+from ...core.numerics import sum_axis
+from ...fixtures.fixture import Fixture, prefix, reals, word, words
+from ...report.trace import trace
+from .. import _proverb as proverb
+from .._probes import gradient, same_bits
 from ._attention_heads_records import (
     Branch,
     BranchBackward,
@@ -36,7 +37,6 @@ from ._attention_heads_records import (
     ParameterGradient,
     Stage,
 )
-from ._probes import gradient, same_bits
 
 ROLES = ("query", "key", "value")
 

@@ -8,8 +8,8 @@ from llm_trace.core.autodiff import constant, gather_rows
 from llm_trace.core.errors import OutOfRange
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import prefix_embedding
-from llm_trace.traces.prefix_embedding import (
+from llm_trace.traces.inputs import prefix_embedding
+from llm_trace.traces.inputs.prefix_embedding import (
     Contribution,
     EmbeddingGradient,
     FixtureRecord,
@@ -22,8 +22,8 @@ from llm_trace.traces.prefix_embedding import (
     compute,
 )
 
-from ..known import close, forward, table
-from .proverb_data import of, records, rounded
+from ...known import close, forward, table
+from ..proverb_data import of, records, rounded
 
 COMMAND = "prefix-embedding"
 

@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, constant, topology
-from ..core.nn.attention import AttentionHead, AttentionPass
-from ..core.nn.blockwise import BlockStep, blockwise_steps, finished
-from ..core.nn.parameters import named_parameter
-from ..core.nn.rnn import CellPass, ElmanCell
-from ..core.nn.splitmix64 import SplitMix64
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import MAX_VALUES, Fixture, integer, real, word
-from ..report.trace import trace
+from ...core.arrays import Array
+from ...core.autodiff import Tensor, constant, topology
+from ...core.nn.attention import AttentionHead, AttentionPass
+from ...core.nn.blockwise import BlockStep, blockwise_steps, finished
+from ...core.nn.parameters import named_parameter
+from ...core.nn.rnn import CellPass, ElmanCell
+from ...core.nn.splitmix64 import SplitMix64
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import MAX_VALUES, Fixture, integer, real, word
+from ...report.trace import trace
 from ._attention_cost_records import Chain, Exact, FixtureRecord, Multiplications, Stored
 
 MAX_LENGTHS = 16

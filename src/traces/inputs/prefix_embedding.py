@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import (
+from ...core.arrays import Array
+from ...core.autodiff import (
     BackwardTrace,
     Tensor,
     constant,
@@ -22,15 +22,15 @@ from ..core.autodiff import (
     parameter,
     trace_backward,
 )
-from ..core.nn.tokens import Word as SplitWord
-from ..core.nn.tokens import split_words, token_ids
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import Fixture, reals, text, word, words
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Reals, Shape, Text, Word
-from . import _proverb as proverb
-from ._probes import equal, same_bits
+from ...core.nn.tokens import Word as SplitWord
+from ...core.nn.tokens import split_words, token_ids
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import Fixture, reals, text, word, words
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Ints, Reals, Shape, Text, Word
+from .. import _proverb as proverb
+from .._probes import equal, same_bits
 
 
 class PrefixEmbeddingFixture(Fixture):

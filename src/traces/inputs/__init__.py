@@ -1,0 +1,1 @@
+"""How words and images become the rows that a model reads."""
