@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import __version__, commands
-from .errors import LlmTraceError
+from .errors import LlmTraceError, one_of, sentence
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
 from .report.declaration import DeclarationError
 from .report.outputs import FORMS, Form
 from .report.stdout import OutputError, printable, tell
 from .traces import Entry, entries, find
+from .usage import ToldInOneSentence, UsageError
 
 if TYPE_CHECKING:
     from .training import Training
 
 
-class Commands(click.Group):
+class Commands(ToldInOneSentence, click.Group):
     """Traces and tools are found in their folders; only the one that is asked for is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,11 +46,9 @@ class Commands(click.Group):
         """The command that `args` begin with. Raises UsageError with the nearest name."""
         name = args[0]
         if not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name.lower(), self.list_commands(ctx), 1)
-            hint = f"did you mean {near[0]}?" if near else "`llm-trace --help` lists them."
-            ctx.fail(f"expected a trace or a tool, found {name!a}; {hint}")
+            _, hint = one_of(name, self.list_commands(ctx))
+            hint = hint or "`llm-trace --help` lists them"
+            raise UsageError("", "a trace or a tool", f"{name!a}", hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -127,7 +126,7 @@ def training_options(entry: Entry) -> list[click.Parameter]:
     return training_options(entry.command)
 
 
-class TraceCommand(click.Command):
+class TraceCommand(ToldInOneSentence):
     """The command of one trace; its help is its title and the module's docstring."""
 
     def __init__(self, entry: Entry) -> None:
@@ -175,7 +174,7 @@ def run_trace(
     asked = [form for form in reversed(entry.forms().values()) if form.asked(options)]
     kinds = ["--show-fixture"] * show_fixture + [" ".join(form.option) for form in asked]
     if len(kinds) > 1:
-        raise click.UsageError(f"expected one kind of output, found {' and '.join(kinds)}")
+        raise UsageError("", "one kind of output", " and ".join(kinds))
 
     training = None
     if entry.trains:
@@ -183,7 +182,7 @@ def run_trace(
 
         training = Training.taken_from(options)
         if training.small and fixture:
-            raise click.UsageError("expected --small or --fixture, found both")
+            raise UsageError("", "--small or --fixture", "both")
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
     form = None if show_fixture else (*asked, FORMS["trace"])[0]
     try:
@@ -193,7 +192,7 @@ def run_trace(
     except (OutputError, DeclarationError):
         raise
     except LlmTraceError as error:
-        raise click.ClickException(f"{printable(fixture or 'fixture')}: {error}") from error
+        raise LlmTraceError(f"{printable(fixture or 'fixture')}: {error}") from error
 
 
 def trace_text(
@@ -242,12 +241,10 @@ def main() -> None:
 def one_line(error: Exception) -> str:
     """What the user should read."""
     match error:
-        case click.UsageError():
-            return " ".join(error.format_message().split())
         case click.ClickException():
-            return error.format_message()
+            return " ".join(error.format_message().split())
         case MemoryError():
-            return "expected enough memory for these numbers, found too little"
+            return sentence("", "enough memory for these numbers", "too little")
         case OSError():  # Click's own printing of help
             return str(OutputError("standard output", error))
     return str(error)

@@ -127,7 +127,7 @@ def test_explain_says_why_it_cannot_without_docstrings() -> None:
     done = run("explain", "swiglu", environment={"PYTHONOPTIMIZE": "2"})
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        "llm-trace: explain: expected docstrings, found none: run Python without -OO\n"
+        "llm-trace: explain: expected docstrings, found none; run Python without -OO\n"
     )
 
 
@@ -163,14 +163,14 @@ def test_completion_offers_traces() -> None:
         ),
         (
             ("../cli",),
-            "expected a trace or a tool, found '../cli'; `llm-trace --help` lists them.",
+            "expected a trace or a tool, found '../cli'; `llm-trace --help` lists them",
         ),
-        (("--probes",), "No such option"),
+        (("--probes",), "expected one of --version, -h, --help, found '--probes'"),
         (
             ("explain", "nothing"),
             f"expected one of {', '.join(entries())}, found 'nothing'",
         ),
-        (("explain",), "Missing argument 'TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN]'."),
+        (("explain",), "expected TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN], found none"),
         (("swiglu", "-o", "new/"), "new/: expected a place to write to, found a folder"),
         (("swiglu", "-o", ""), "'': expected a place to write to, found a folder"),
         (("SwiGLU",), "expected a trace or a tool, found 'SwiGLU'; did you mean swiglu?"),
@@ -178,10 +178,10 @@ def test_completion_offers_traces() -> None:
             ("swiglu", "-o", "no\n\x1b[31mdir/x"),
             "'no\\n\\x1b[31mdir/x': expected a place to write to, found no such folder",
         ),
-        (("swiglu", "extra"), "Got unexpected extra argument (extra)"),
+        (("swiglu", "extra"), "expected no further argument, found 'extra'"),
         (
             ("swiglu", "--style", "loud"),
-            "Invalid value for '--style': 'loud' is not one of 'canonical', 'rust'.",
+            "--style: expected one of canonical, rust, found 'loud'",
         ),
         (
             ("swiglu", "--report", "--style", "rust"),

@@ -4,6 +4,8 @@ A module here is found by being here: its file name is the command, the first li
 is its summary, the docstring is its help, and the command itself is the module's `command`.
 """
 
+from __future__ import annotations  # `list` is a module here, once it is loaded
+
 import os.path
 from collections.abc import Callable
 from importlib import import_module

@@ -6,16 +6,15 @@ import os
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import click
-
-from ..errors import LlmTraceError
+from ..errors import LlmTraceError, Unexpected, one_of
 from ..report.events import Begin, Event
 from ..report.jsonl import events_of
 from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
 from ..report.stdout import printable, tell
 from ..tools.formulas.document import Document
-from ..traces import Entry, find, named
+from ..traces import Entry, entries, find, named
+from ..usage import UsageError
 from ._schemas import schema
 
 
@@ -44,8 +43,8 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
     if entry is None:
         return _from_file(source, fixture)
     if entry.trains:
-        expected = f"expected a trace that does not train, found {source}"
-        raise click.UsageError(f"{expected}; write it to a file first")
+        hint = "write it to a file first"
+        raise UsageError("", "a trace that does not train", source, hint)
     trace = entry.load()
     numbers = _fixture(entry, fixture) if fixture else trace.fixture()
     lines = _printed(entry, numbers, source)
@@ -56,8 +55,9 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
 
 def _from_file(file: str, fixture: str | None) -> Loaded:
     if not os.path.lexists(file) and file != "-":
-        expected = f"expected a trace or a file, found {file!a}"
-        raise click.UsageError(f"{expected}; `llm-trace list` lists the traces")
+        _, hint = one_of(file, entries())
+        hint = hint or "`llm-trace list` lists the traces"
+        raise UsageError("", "a trace or a file", f"{file!a}", hint)
     with opened(file) as texts:
         events = [*events_of(texts, schema)]
     begun = [event for event in events if isinstance(event, Begin)]
@@ -94,9 +94,8 @@ def _require_sizes(fixture: str, given: list[Line], lines: list[Line], file: str
     """Refuse a fixture of other sizes than the trace's; say so where other numbers differ."""
     for mine, other in zip(given[1].parts, lines[1].parts, strict=False):
         if (mine.key, mine.text) != (other.key, other.text):
-            expected = f"expected {other.key}={other.text} as in {printable(file)}"
-            found = f"{mine.key}={mine.text}"
-            raise click.ClickException(f"{printable(fixture)}: {expected}, found {found}")
+            expected = f"{other.key}={other.text} as in {printable(file)}"
+            raise Unexpected(printable(fixture), expected, f"{mine.key}={mine.text}")
     if [*map(_said, given)] != [*map(_said, lines)]:
         text = f"{printable(file)} is not what {printable(fixture)} gives; operands may be others"
         tell(text)
@@ -127,4 +126,4 @@ def _fixture(entry: Entry, file: str) -> Any:
     try:
         return read_fixture(entry.load().fixture, file)
     except LlmTraceError as error:
-        raise click.ClickException(f"{printable(file)}: {error}") from error
+        raise LlmTraceError(f"{printable(file)}: {error}") from error

@@ -21,6 +21,7 @@ from ..errors import LlmTraceError
 from ..output import emit
 from ..report.stdout import printable, tell
 from ..traces import Entry, entries, find, named
+from ..usage import UsageError, tool
 from . import offered
 from .diff import classes, comparing_options, printed, warn_of_unused
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ..tools.diff.sources import Source
 
 
-@click.command("check", help=__doc__)
+@tool("check", help=__doc__)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=offered("traces"))
 @click.option(
     "--golden",
@@ -62,7 +63,7 @@ def command(
     from ..tools.diff.rules import Rules
 
     if update and form != "text":
-        raise click.UsageError(f"expected --update or --format {form}, found both")
+        raise UsageError("", f"--update or --format {form}", "both")
     rules = Rules.given(atol, rtol, ulp, tolerances)
     check = Check(chosen(folder, names, create=update), rules)
     if update:

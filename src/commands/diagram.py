@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..output import emit, output_option
+from ..usage import tool
 from . import offered
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ._loading import Loaded
 
 
-@click.command("diagram", help=__doc__)
+@tool("diagram", help=__doc__)
 @click.argument("source", metavar="NAME|FILE", shell_complete=offered("sources"))
 @click.option(
     "--to",

@@ -31,6 +31,7 @@ import click
 from ..output import emit
 from ..report.stdout import printable, tell
 from ..traces import named
+from ..usage import UsageError, tool
 
 if TYPE_CHECKING:
     from ..report.records import Record
@@ -70,7 +71,7 @@ def comparing_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command("diff", help=__doc__)
+@tool("diff", help=__doc__)
 @click.argument("files", nargs=-1, metavar="OLD NEW", type=click.Path())
 @comparing_options
 @click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
@@ -93,15 +94,15 @@ def command(
     if git:
         if quiet or form != "text":
             option = "--quiet" if quiet else f"--format {form}"
-            raise click.UsageError(f"expected --git or {option}, found both")
+            raise UsageError("", f"--git or {option}", "both")
         from ..tools.diff.git import GitFiles
 
         git_diff(GitFiles.given(files), rules)
         return
     if len(files) != 2:
-        raise click.UsageError(f"expected two files, found {len(files) or 'none'}")
+        raise UsageError("", "two files", str(len(files) or "none"))
     if [*files] == ["-", "-"]:
-        raise click.UsageError("expected standard input for one of the files, found it for both")
+        raise UsageError("", "standard input for one of the files", "it for both")
     old, new = map(Source.read, files)
     comparison = Comparison(old, new, rules, classes)
     if quiet:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import one_of
 from ..output import emit
 from ..traces import entries, find
+from ..usage import UsageError, tool
 from . import offered
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ MAX_NUMBERS = 64  # that are explained at once
 EFFORT = 4_000_000  # numbers of the trace, at most, that are gone through for them
 
 
-@click.command("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
+@tool("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
 @click.argument(
     "what",
     metavar="TRACE[.KIND[.FIELD]]|FILE:LINE[:COLUMN]",
@@ -54,7 +55,7 @@ def command(what: str, at: str | None, fixture: str | None) -> None:
     """Explain declarations or numbers."""
     place = re.fullmatch(r"(.+?):([0-9]{1,9})(?::([0-9]{1,9}))?", what)
     if place and at is not None:
-        raise click.UsageError(f"expected a place or --at, found both: {what!a}")
+        raise UsageError("", "a place or --at", f"both: {what!a}")
     if at is not None:
         emit(numbers(what, fixture, at=at))
     elif place:
@@ -62,9 +63,9 @@ def command(what: str, at: str | None, fixture: str | None) -> None:
         emit(numbers(place[1], fixture, place=(int(place[2]), column)))
     elif find(what) is None and (os.path.exists(what) or ":" in what):
         form = "TRACE[.KIND[.FIELD]] or FILE:LINE[:COLUMN]"
-        raise click.UsageError(f"expected {form}, found {what!a}; --at names a number by its path")
+        raise UsageError("", form, f"{what!a}", "--at names a number by its path")
     elif fixture is not None:
-        raise click.UsageError("expected a number to explain with --fixture, found none")
+        raise UsageError("", "a number to explain with --fixture", "none")
     else:
         emit(declarations(*what.split(".", 2)))
 
@@ -104,15 +105,15 @@ def numbers(
     place: tuple[int, int | None] = (1, None),
 ) -> Iterator[str]:
     """How the numbers at a path, or in a line, come about."""
-    from ..report.stdout import visible
+    from ..report.stdout import printable, visible
     from ..tools.places import at_path, at_place
     from ..tools.working import explained
     from ._loading import loaded
 
     trace = loaded(source, fixture)
     if trace.document is None:
-        expected = "expected a trace that this program declares"
-        raise click.UsageError(f"{source}: {expected}, found {trace.title}")
+        expected = "a trace that this program declares"
+        raise UsageError(printable(source), expected, printable(trace.title))
     found = (
         at_path(trace.document, at, trace.file)
         if at is not None
@@ -135,9 +136,7 @@ def _many(document: Document) -> int:
     return max(1, min(MAX_NUMBERS, EFFORT // max(size, 1)))
 
 
-def unknown(what: str, found: str, known: list[str]) -> click.UsageError:
+def unknown(what: str, found: str, known: list[str]) -> UsageError:
     """The nearest of the names that are known, or all of them."""
-    near = get_close_matches(found, known, 1)
-    if near:
-        return click.UsageError(f"expected a {what}, found {found!a}; did you mean {near[0]}?")
-    return click.UsageError(f"expected one of {', '.join(known)}, found {found!a}")
+    expected, hint = one_of(found, known, f"a {what}")
+    return UsageError("", expected, f"{found!a}", hint)

@@ -1,12 +1,11 @@
 """List every trace: name, chapter, and what it shows."""
 
-import click
-
 from ..output import emit
 from ..traces import entries
+from ..usage import tool
 
 
-@click.command("list", help=__doc__)
+@tool("list", help=__doc__)
 def command() -> None:
     """Print one line a trace."""
     listed = entries().values()

@@ -12,10 +12,11 @@ Reals carry their text, and so does whatever JSON would not bring back byte for 
 import click
 
 from ..output import emit, output_option
+from ..usage import tool
 from ._schemas import schema
 
 
-@click.command("parse", help=__doc__)
+@tool("parse", help=__doc__)
 @click.argument("file", metavar="FILE", type=click.Path())
 @output_option
 def command(file: str, output: str | None) -> None:

@@ -8,10 +8,11 @@ programs. What could not be read again as the same fields is refused.
 import click
 
 from ..output import emit, output_option
+from ..usage import tool
 from ._schemas import schema
 
 
-@click.command("render", help=__doc__)
+@tool("render", help=__doc__)
 @click.argument("file", metavar="FILE", type=click.Path())
 @output_option
 def command(file: str, output: str | None) -> None:

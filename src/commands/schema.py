@@ -6,19 +6,21 @@ or its last one. `llm-trace TRACE --format jsonl` and `llm-trace parse` print su
 
 import click
 
+from ..errors import one_of
 from ..output import emit
 from ..traces import entries, find
+from ..usage import UsageError, tool
 from . import offered
 
 
-@click.command("schema", help=__doc__)
+@tool("schema", help=__doc__)
 @click.argument("trace", metavar="TRACE", shell_complete=offered("traces"))
-@click.pass_context
-def command(ctx: click.Context, trace: str) -> None:
+def command(trace: str) -> None:
     """Print the schema of one trace."""
     entry = find(trace)
     if entry is None:
-        ctx.fail(f"expected one of {', '.join(entries())}, found {trace!a}")
+        expected, hint = one_of(trace, entries(), "a trace")
+        raise UsageError("", expected, f"{trace!a}", hint)
 
     import json
 

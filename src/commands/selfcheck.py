@@ -3,9 +3,10 @@
 import click
 
 from ..output import emit
+from ..usage import tool
 
 
-@click.command("selfcheck", help=__doc__)
+@tool("selfcheck", help=__doc__)
 def command() -> None:
     """Print a digest of everything, the environment and the verdict; status 1 if it differs."""
     from .. import selfcheck as check

@@ -16,13 +16,14 @@ import click
 
 from ..errors import LlmTraceError
 from ..output import emit
+from ..usage import tool
 from ._schemas import schema
 
 if TYPE_CHECKING:
     from ..report.validation import Validation
 
 
-@click.command("validate", help=__doc__)
+@tool("validate", help=__doc__)
 @click.argument("files", metavar="FILE...", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "--format",

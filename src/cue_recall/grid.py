@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from .state import StateFile
 from .training import Epoch, Memory, Plan, Run, Scores, advance, changed_cue_accuracy, start
 from .training import test_scores as scores_of_test
@@ -19,14 +19,12 @@ from .training import test_scores as scores_of_test
 PIECE = 5  # epochs that a worker does at once; it gets some kilobytes and gives them back
 
 
-class NoJoblib(LlmTraceError):
+class NoJoblib(Unexpected):
     """Several processes need joblib."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "--jobs: expected joblib for more than one process, found none; "
-            "pip install 'llm-trace[grid]'"
-        )
+        hint = "pip install 'llm-trace[grid]'"
+        super().__init__("--jobs", "joblib for more than one process", "none", hint)
 
 
 class Result(NamedTuple):

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.numerics import log
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from ..report.files import write_bytes
 from .episodes import MOVES
 from .grid import Result
 from .summary import statistics
 
 
-class PlotError(LlmTraceError):
+class PlotError(Unexpected):
     """A plot that cannot be drawn."""
 
 
@@ -25,15 +25,12 @@ def require_plot(path: str) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise PlotError(
-            "--plot: expected matplotlib, found none; pip install 'llm-trace[plot]'"
-        ) from error
+        hint = "pip install 'llm-trace[plot]'"
+        raise PlotError("--plot", "matplotlib", "none", hint) from error
     endings = sorted(Figure().canvas.get_supported_filetypes())
     if ending(path) not in endings:
         found = ascii(os.path.basename(path))
-        raise PlotError(
-            f"--plot: expected a name that ends in .{', .'.join(endings)}, found {found}"
-        )
+        raise PlotError("--plot", f"a name that ends in .{', .'.join(endings)}", found)
 
 
 def write_plot(path: str, results: Sequence[Result]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.arrays import Array
 from ..core.nn.adam import AdamState
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from ..report.files import write_bytes
 from .training import Epoch, Memory, Plan, Run
 
@@ -21,11 +21,8 @@ FORMAT = 1
 _ARRAYS = ("values", "first", "second", "best_values")
 
 
-class StateError(LlmTraceError):
+class StateError(Unexpected):
     """A state that is not there, not readable, or of another training."""
-
-    def __init__(self, path: str, expected: str, found: str) -> None:
-        super().__init__(f"{path}: expected {expected}, found {found}")
 
 
 class StateFile:

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from .stdout import printable
 
 
@@ -34,11 +34,11 @@ class Declaration(NamedTuple):
         return f"{self.stem}-v{self.version}"
 
 
-class DeclarationError(LlmTraceError):
+class DeclarationError(Unexpected):
     """A trace's module that does not say what it has to: `FILE:LINE: expected …, found …`."""
 
     def __init__(self, path: str, line: int, expected: str, found: str) -> None:
-        super().__init__(f"{printable(path)}:{line}: expected {expected}, found {found}")
+        super().__init__(f"{printable(path)}:{line}", expected, found)
 
 
 class Placed(NamedTuple):

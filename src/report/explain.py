@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from .records import Field, Record
 from .trace import Trace
 
@@ -13,11 +13,11 @@ Spelled = Callable[[str, type[Record]], str]
 """How a formula of a record class is spelled."""
 
 
-class NoDocstrings(LlmTraceError):
+class NoDocstrings(Unexpected):
     """Explanations are docstrings, and `python -OO` drops those."""
 
     def __init__(self) -> None:
-        super().__init__("explain: expected docstrings, found none: run Python without -OO")
+        super().__init__("explain", "docstrings", "none", "run Python without -OO")
 
 
 def explained(

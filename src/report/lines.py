@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from .stdout import bounded, printable, shown, visible
 
 MAX_WIDE = 4_000_000  # bytes of a line with characters that may take four each in memory
@@ -25,23 +25,23 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """What no line of a text may hold."""
 
 
-class InputError(LlmTraceError):
+class InputError(Unexpected):
     """A file that cannot be read."""
 
     def __init__(self, file: str, error: OSError) -> None:
         found = (error.strerror or str(error)).lower()
-        super().__init__(f"{printable(file)}: expected a readable file, found {found}")
+        super().__init__(printable(file), "a readable file", found)
 
 
-class TraceError(LlmTraceError):
+class TraceError(Unexpected):
     """A place in a trace that is not what it should be: `FILE:LINE:COLUMN: expected …, found …`."""
 
     def __init__(self, file: str, line: int, column: int, expected: str, found: str) -> None:
         expected, found = bounded(expected), bounded(found)
-        told = f"expected {expected}, found {found}"
-        super().__init__(f"{printable(file)}:{line}:{column}: {visible(told)}")
+        place = f"{printable(file)}:{line}:{column}"
+        super().__init__(place, visible(expected), visible(found))
         self.file, self.line, self.column = file, line, column
-        self.expected, self.found = expected, found
+        self.expected, self.found = expected, found  # as they are
 
 
 class Part(NamedTuple):

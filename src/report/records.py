@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
 
+from ..errors import sentence
 from .stdout import shown
 from .style import Style
 from .values import ABSENT, ItemError, ValueType
@@ -162,7 +163,7 @@ class FieldError(Exception):
     """A field that a record class does not have, or cannot read, or misses where `part` is None."""
 
     def __init__(self, part: Part | None, expected: str, found: str) -> None:
-        super().__init__(f"expected {expected}, found {found}")
+        super().__init__(sentence("", expected, found))
         self.part, self.expected, self.found = part, expected, found
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from .records import Field, Record
 from .trace import Trace
 
@@ -10,11 +10,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FRAME = "TRACE"
 
 
-class NoDocstrings(LlmTraceError):
+class NoDocstrings(Unexpected):
     """Descriptions are docstrings, and `python -OO` drops those."""
 
     def __init__(self) -> None:
-        super().__init__("schema: expected docstrings, found none: run Python without -OO")
+        super().__init__("schema", "docstrings", "none", "run Python without -OO")
 
 
 def json_schema(trace: Trace[Any], description: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 
 _BLOCK = 1 << 16
 _SHOWN = 40
@@ -24,12 +24,12 @@ _FOUND = {
 }
 
 
-class OutputError(LlmTraceError):
+class OutputError(Unexpected):
     """A place that cannot be written to."""
 
     def __init__(self, place: str, error: OSError) -> None:
         found = _FOUND.get(error.errno or 0) or (error.strerror or str(error)).lower()
-        super().__init__(f"{printable(place)}: expected a place to write to, found {found}")
+        super().__init__(printable(place), "a place to write to", found)
 
 
 def visible(text: str) -> str:

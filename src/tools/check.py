@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from ..report.lines import TraceError
 from ..report.outputs import FORMS, Form
 from ..report.reading import fixtures_beside, opened
@@ -17,11 +17,11 @@ ENDINGS = {form.ending: form for form in FORMS.values()}
 FOLDER = "a folder of golden files such as swiglu.trace"
 
 
-class CheckError(LlmTraceError):
+class CheckError(Unexpected):
     """A folder, a name or a golden file that cannot be used."""
 
     def __init__(self, place: str, expected: str, found: str) -> None:
-        super().__init__(f"{printable(place)}: expected {expected}, found {found}")
+        super().__init__(printable(place), expected, found)
 
 
 class Golden(NamedTuple):

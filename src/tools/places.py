@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from ..errors import LlmTraceError
+from ..errors import Unexpected
 from ..report.lines import TraceError
 from ..report.records import Field
 from ..report.stdout import printable, shown
@@ -22,11 +22,11 @@ _PATH = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]*)\])?(?:\.([^.\[\]]+)(?:\[([0-9]+(
 _INDEX = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18}){0,31}")  # of any array that there can be
 
 
-class NotFound(LlmTraceError):
+class NotFound(Unexpected):
     """A path that leads nowhere."""
 
     def __init__(self, file: str, at: str, expected: str, found: str) -> None:
-        super().__init__(f"{printable(file)}: {printable(at)}: expected {expected}, found {found}")
+        super().__init__(f"{printable(file)}: {printable(at)}", expected, found)
 
 
 class Number(NamedTuple):

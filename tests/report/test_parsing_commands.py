@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_told_after_the_others(tmp_path: Path) -> 
 
 
 def test_validate_needs_a_file() -> None:
-    assert refusal("validate") == "Missing argument 'FILE...'."
+    assert refusal("validate") == "expected FILE..., found none"
 
 
 @pytest.mark.parametrize("command", ["parse", "render", "validate"])

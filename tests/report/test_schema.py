@@ -166,5 +166,5 @@ def test_descriptions_need_docstrings() -> None:
     done = run("schema", "swiglu", environment={"PYTHONOPTIMIZE": "2"})
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        "llm-trace: schema: expected docstrings, found none: run Python without -OO\n"
+        "llm-trace: schema: expected docstrings, found none; run Python without -OO\n"
     )

@@ -15,7 +15,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from ...errors import LlmTraceError
+from ...errors import Unexpected
 from ...report.lines import Line
 from ...report.stdout import printable, visible
 from .descriptions import Described, FieldView, RecordView
@@ -26,11 +26,11 @@ MAX_RECORDS, MAX_NUMBERS = 20_000, 1_000_000  # that a browser can still show
 _NAMES = {"gradient": "gradientOf"}  # of fields in the data, where they differ
 
 
-class TooLarge(LlmTraceError):
+class TooLarge(Unexpected):
     """A trace that no browser would show in one page."""
 
     def __init__(self, file: str, expected: int, what: str, found: int) -> None:
-        super().__init__(f"{printable(file)}: expected at most {expected} {what}, found {found}")
+        super().__init__(printable(file), f"at most {expected} {what}", str(found))
 
 
 def require_size(file: str, lines: Sequence[Line]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
-from ...errors import LlmTraceError
+from ...errors import LlmTraceError, Unexpected
 from ...report.stdout import printable
 from .comparison import Comparison
 from .keys import Classes
@@ -14,7 +14,7 @@ from .text import Paint, text, uncoloured
 NOTHING = "/dev/null"
 
 
-class GitError(LlmTraceError):
+class GitError(Unexpected):
     """Other arguments than git gives."""
 
 
@@ -38,7 +38,7 @@ class GitFiles(NamedTuple):
             case [path, old, _, old_mode, new, _, new_mode, *more] if len(more) in (0, 2):
                 return cls(path, old, new, old_mode, new_mode, *more)
         expected = "the 1, 7 or 9 arguments that git gives"
-        raise GitError(f"--git: expected {expected}, found {len(arguments)}")
+        raise GitError("--git", expected, str(len(arguments)))
 
     def text(self, rules: Rules, classes: Classes, paint: Paint = uncoloured) -> Iterator[str]:
         """Everything that differs, under the names that the repository knows."""

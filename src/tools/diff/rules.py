@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from ...errors import LlmTraceError
+from ...errors import Unexpected
 from ...report.stdout import shown
 
 _TOLERANCE = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
@@ -16,11 +16,8 @@ _ALSO = (
 _FORM = "KIND.field=atol:NUMBER,rtol:NUMBER,ulp:COUNT or KIND.field=exact"
 
 
-class RuleError(LlmTraceError):
+class RuleError(Unexpected):
     """A tolerance that cannot be read."""
-
-    def __init__(self, option: str, expected: str, found: str) -> None:
-        super().__init__(f"{option}: expected {expected}, found {found}")
 
 
 class Rule(NamedTuple):
