@@ -218,7 +218,11 @@ def trace_text(
         return toml(numbers)
     if training:
         trace = training.run(trace, numbers)
-    return form.write(trace, numbers)
+    if training or fixture is None:
+        return form.write(trace, numbers)
+    from .fixtures.blame import naming_the_field
+
+    return naming_the_field(numbers, lambda given: form.write(trace, given))
 
 
 def main() -> None:

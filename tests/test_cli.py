@@ -345,7 +345,7 @@ class TestOutputFile:
         path.write_text("old")
         fixture.write_text("input = [[1e300, 0], [0, 1e300]]\ngate_weight = [[1e300,0,0],[0,0,0]]")
         assert refusal("swiglu", "--fixture", fixture, "-o", path) == (
-            f"{fixture}: SwiGLU gate: matmul produced non-finite value inf at flat index 0"
+            f"{fixture}: input: SwiGLU gate: matmul produced non-finite value inf at flat index 0"
         )
         assert path.read_text() == "old"
         assert {item.name for item in tmp_path.iterdir()} == {"old.trace", "bad.toml"}
