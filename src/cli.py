@@ -18,12 +18,12 @@ from .errors import LlmTraceError, one_of, sentence
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
 from .report.declaration import DeclarationError
-from .report.outputs import FORMS, Form
 from .report.stdout import OutputError, printable, tell
 from .traces import Entry, entries, find
 from .usage import ToldInOneSentence, UsageError
 
 if TYPE_CHECKING:
+    from .report.outputs import Form
     from .training import Training
 
 
@@ -184,7 +184,7 @@ def run_trace(
         if training.small and fixture:
             raise UsageError("", "--small or --fixture", "both")
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
-    form = None if show_fixture else (*asked, FORMS["trace"])[0]
+    form = None if show_fixture else (*asked, entry.forms()["trace"])[0]
     try:
         emit(trace_text(entry, form, fixture, given, training), output)
         if training:

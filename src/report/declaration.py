@@ -41,15 +41,8 @@ class DeclarationError(Unexpected):
         super().__init__(f"{printable(path)}:{line}", expected, found)
 
 
-class Placed(NamedTuple):
-    """A declaration and the line on which it stands."""
-
-    declared: Declaration
-    line: int
-
-
-def read_declaration(path: str) -> Placed:
-    """What the module's only `@trace(…)` says. Raises DeclarationError."""
+def read_declaration(path: str) -> tuple[Declaration, int]:
+    """What the module's only `@trace(…)` says, and on which line. Raises DeclarationError."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -66,7 +59,7 @@ def read_declaration(path: str) -> Placed:
         arguments.given("training"),
         arguments.given("original"),
     )
-    return Placed(declared, call.lineno + above)
+    return declared, call.lineno + above
 
 
 def read_docstring(path: str) -> str:

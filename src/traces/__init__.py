@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..report.declaration import Declaration, DeclarationError, read_declaration, read_docstring
-from ..report.outputs import FORMS, Form
 
 if TYPE_CHECKING:
+    from ..report.outputs import Form
     from ..report.trace import Trace
 
 _FOLDER = os.path.dirname(__file__)
@@ -45,8 +45,10 @@ class Entry(NamedTuple):
         """The module's docstring."""
         return read_docstring(self.path)
 
-    def forms(self) -> dict[str, Form]:
+    def forms(self) -> "dict[str, Form]":
         """The forms that it prints in; those of an original demo only where there is one."""
+        from ..report.outputs import FORMS
+
         has_original = self.declared.has_original
         return {name: form for name, form in FORMS.items() if has_original or not form.of_original}
 
@@ -62,7 +64,7 @@ class Entry(NamedTuple):
 
     def pieces(self, form: str, fixture: Any, trace: "Trace[Any] | None" = None) -> Iterator[str]:
         """What the trace prints in one of its forms on these numbers. Raises LlmTraceError."""
-        return FORMS[form].write(trace or self.load(), fixture)
+        return self.forms()[form].write(trace or self.load(), fixture)
 
     def load(self) -> "Trace[Any]":
         """The trace itself. Imports what it computes with. Raises DeclarationError."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..report.declaration import DeclarationError, is_kebab
 
@@ -20,16 +20,11 @@ if TYPE_CHECKING:
 GROUP = "llm_trace.traces"
 
 
-class Installed(NamedTuple):
-    """A trace of another package: its command, its file, and the module to import."""
+def installed() -> list[tuple[str, str, str]]:
+    """The command, the file and the module of every trace of another package.
 
-    command: str
-    path: str
-    module: str
-
-
-def installed() -> list[Installed]:
-    """Every trace of another package, by command. Raises DeclarationError."""
+    Raises DeclarationError.
+    """
     if not _mentioned():
         return []
     from importlib.metadata import entry_points
@@ -38,7 +33,7 @@ def installed() -> list[Installed]:
     for point, following in pairwise(points):
         if point.name == following.name:
             raise _refused(point, f"one trace {point.name}", f"two, the other is {following.value}")
-    return [Installed(_command(point), _source(point), point.module) for point in points]
+    return [(_command(point), _source(point), point.module) for point in points]
 
 
 def _mentioned() -> bool:

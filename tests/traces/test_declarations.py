@@ -16,7 +16,7 @@ GENERATOR = "def some_trace(fixture):\n    yield\n"
 def read(folder: Path, text: str) -> Declaration:
     path = folder / "some.py"
     path.write_text(text)
-    return read_declaration(str(path)).declared
+    return read_declaration(str(path))[0]
 
 
 def refusal(folder: Path, text: str) -> str:
