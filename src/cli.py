@@ -4,9 +4,14 @@ It parses, delegates and prints. Whatever computes is imported by the command th
 that help and lists need no numpy.
 """
 
+# ruff: noqa: E402
+
 from __future__ import annotations
 
 import gc
+
+gc.disable()  # until `main`: classes that are being made are no garbage, and looking costs 2 ms
+
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -227,6 +232,8 @@ def trace_text(
 
 def main() -> None:
     """Run the program. A user's mistake ends in one line and status 2, a closed pipe quietly."""
+    gc.freeze()
+    gc.enable()
     try:
         if "_LLM_TRACE_COMPLETE" in os.environ:
             from .commands._completion import register
