@@ -16,6 +16,7 @@ from typing import Any
 from .json_values import json_real, json_text, quoted_text, real_of_json
 from .lines import CONTROL, Part
 from .records import Field
+from .style import CANONICAL
 from .values import ABSENT
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,640}")  # as many digits as int() takes in any environment
@@ -63,7 +64,11 @@ def field_text(value: Any, declared: Field | None, separator: str) -> str:
         return spelled(value, separator)
     if value is None and declared.optional and not declared.omitted:
         return ABSENT
-    return declared.type.spelled(value)
+    return (
+        "".join(declared.text(value, CANONICAL))
+        if value == ABSENT
+        else declared.type.spelled(value)
+    )
 
 
 def field_json(part: Part, declared: Field | None, separator: str) -> Iterator[str]:

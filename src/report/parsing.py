@@ -86,4 +86,4 @@ def _canonical(declared: type[Record], line: Line) -> list[tuple[Field, Any]] | 
 def _same(field: Field, value: Any, part: Part) -> bool:
     if value is None:
         return part.text == ABSENT
-    return field.type.carries_text or "".join(field.type.text(value, CANONICAL)) == part.text
+    return field.type.carries_text or "".join(field.text(value, CANONICAL)) == part.text

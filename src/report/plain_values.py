@@ -16,7 +16,7 @@ _INTEGER = r"-?(?:0|[1-9][0-9]{0,639})"  # as many digits as int() takes in any 
 _EXTENT = r"(?:0|[1-9][0-9]{0,17})"
 _EXTENTS = rf"{_EXTENT}(?:x{_EXTENT}){{0,31}}"  # so that products stay small numbers
 _WORD = r"[!#-~][!-~]*"  # a value that begins with a double quote is a JSON string
-_LISTED = r"[!#-+\--~][!-+\--~]*"  # one of several words
+_LISTED = r"[!-+\--~]+"  # one of several words
 _EXACT = 2**53  # below it a float is one integer and no other
 
 
@@ -143,10 +143,18 @@ class _Status(_Plain):
 
 class _Word(_Plain):
     name = "word"
-    schema: ClassVar = {"type": "string", "pattern": whole(_WORD)}
+    schema: ClassVar = {"type": "string", "pattern": whole(r"[!-~]+")}
+
+    def written(self, value: Any, style: Style) -> str:
+        return _guarded(value, style) if value.startswith('"') else str(value)
 
     def read(self, text: str) -> str:
-        return matched(text, _WORD, "a word")
+        if not text.startswith('"'):
+            return matched(text, _WORD, "a word")
+        said = quoted_text(text) or ""
+        if not (said == ABSENT or said.startswith('"')) or json_text(said) != text:
+            raise ValueError("a word")
+        return matched(said, "[!-~]+", "a word")
 
 
 class _Words(_Plain):
@@ -154,14 +162,22 @@ class _Words(_Plain):
     schema: ClassVar = {
         "type": "array",
         "items": {"type": "string", "pattern": whole(_LISTED)},
-        "not": {"const": [ABSENT]},  # whose text is that of no words
     }
 
     def written(self, value: Any, style: Style) -> str:
-        return ",".join(value) or ABSENT
+        text = ",".join(value)
+        unclear = text == ABSENT or text.startswith('"')
+        return _guarded(text, style) if unclear else text or ABSENT
 
     def read(self, text: str) -> tuple[str, ...]:
-        return () if text == ABSENT else tuple(items_of(text, _LISTED, self.name))
+        if text == ABSENT:
+            return ()
+        if text.startswith('"'):
+            said = quoted_text(text) or ""
+            if not (said == ABSENT or said.startswith('"')) or json_text(said) != text:
+                raise ValueError(self.name)
+            text = said
+        return tuple(items_of(text, _LISTED, self.name))
 
 
 class _Text(_Plain):
@@ -247,6 +263,11 @@ def _integral(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return value
+
+
+def _guarded(text: str, style: Style) -> str:
+    """A text that would be read as another: as a JSON string, where the style has those."""
+    return json_text(text) if style.quoted else text
 
 
 def _is_word(text: str) -> bool:

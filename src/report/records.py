@@ -45,6 +45,14 @@ class Field(NamedTuple):
     gradient_of: Formula  # what it is the derivative with respect to
     loss: str | None  # of what it is the derivative, where that is not the trace's loss
     original: Original | None  # the value of an original demo, where that is another one
+    single: bool  # computed in float32
+
+    def text(self, value: Any, style: Style) -> Iterable[str]:
+        """The value as the trace prints it, in pieces; a word that means absence is quoted."""
+        if value is None:
+            return (ABSENT,)
+        unclear = self.optional and not self.omitted and isinstance(value, str) and value == ABSENT
+        return (f'"{ABSENT}"',) if unclear and style.quoted else self.type.text(value, style)
 
 
 class _Declared(NamedTuple):
@@ -56,6 +64,7 @@ class _Declared(NamedTuple):
     gradient_of: Formula
     loss: str | None
     original: Original | None
+    single: bool
 
 
 def field(
@@ -68,6 +77,7 @@ def field(
     gradient_of: str | Mapping[str, str] = "",
     loss: str | None = None,
     original: Original | None = None,
+    single: bool = False,
 ) -> Any:
     """Declare a field: what it holds, and how that comes about.
 
@@ -75,13 +85,15 @@ def field(
     (see `tools.formulas.scope`), or one for each of several conditions: `{"time == 0": …, "": …}`.
     `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
     what it is the gradient of, where that is not the trace's own loss. `omitted` leaves out an
-    absent value. `shape` and `aligns` are older spellings of the annotation's shape and of `key`.
+    absent value. `single` says that a value was computed in float32, whose rounding a central
+    difference does not have. `shape` and `aligns` are older spellings of the annotation's shape and
+    of `key`.
 
     `original` works out from the record what the original demo prints in this place, where that is
     another fact; styles that follow the original have it instead.
     """
     formulas, gradients = _conditional(formula), _conditional(gradient_of)
-    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss, original)
+    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss, original, single)
 
 
 def key(meaning: str, formula: str | Mapping[str, str] = "", *, omitted: bool = False) -> Any:
@@ -141,7 +153,7 @@ class Record:
             yield f"{style.separator}{style.spelled(declared.key)}="
             if style.original and declared.original:
                 value = declared.original(self)
-            yield from (ABSENT,) if value is None else declared.type.text(value, style)
+            yield from declared.text(value, style)
 
     def json(self) -> Iterator[str]:
         """The record as one JSON object, in pieces."""

@@ -107,9 +107,18 @@ def _difference(document: Document, number: Number, loss: str) -> Iterator[str]:
     _, name = _operand(document, found.place)
     gradient = float(number.text)
     away = scientific(abs(gradient - found.slope), 1)
-    verdict = found.verdict(gradient)
+    verdict = found.verdict(gradient, _slack(document, entry, declared))
     yield f"  central difference {fixed(found.slope)}, off by {away}: {verdict}"
     yield f"    moving {name} by {shortest(STEP)} to either side"
+
+
+def _slack(document: Document, entry: Entry, declared: Field) -> float:
+    """What single precision may do to a gradient, as a part of the largest of its kind."""
+    if not declared.single:
+        return 0.0
+    records = document.of_class[type(entry.record)]
+    values = [np.abs(getattr(one.record, declared.attribute)).max(initial=0.0) for one in records]
+    return 16 * float(np.finfo(np.float32).eps) * float(max(values))
 
 
 def _uses(document: Document, number: Number) -> Iterator[str]:

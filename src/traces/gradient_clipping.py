@@ -38,7 +38,9 @@ class GradientClippingFixture(Fixture):
     head_weight: Array = reals([[1.0, -1.0]], "outputs hidden", "dL/dW_o")
     hidden_bias: Array = reals([-3.0, 0.0], "hidden", "dL/db_h")
     head_bias: Array = reals([0.0], "outputs", "dL/db_o")
-    thresholds: Array = reals([1.5, 6.0, 10.0], "thresholds", "tau; every one is tried, positive")
+    thresholds: Array = reals(
+        [1.5, 6.0, 10.0], "thresholds", "tau; every one is tried, positive", distinct=True
+    )
     learning_rate: float = real(0.1, "eta of the update whose length is bounded")
 
 

@@ -52,7 +52,9 @@ class GradientPathsFixture(Fixture):
     )
 
     name: str = word("path-length-and-saturation", "What the trace calls these numbers")
-    factors: Array = reals([0.8, 1.0, 1.2], "factors", "Derivatives of a transition, held fixed")
+    factors: Array = reals(
+        [0.8, 1.0, 1.2], "factors", "Derivatives of a transition, held fixed", distinct=True
+    )
     input_weight: float = real(1.0, "w_x of the scalar RNN")
     recurrent_weight: float = real(1.2, "w_h of the scalar RNN")
     inputs: Array = reals(

@@ -289,6 +289,7 @@ class Gradient(Record):
             )
         },
         gradient_of="Draw.values",
+        single=True,
     )
     bits: Words = field("of the float32 gradient")
     float64: Reals = field(

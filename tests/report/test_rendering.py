@@ -275,7 +275,6 @@ MISFITS = {
     '"ROW","yes":"yes"': "F:2:23: expected yes as yes|no in JSON, found '\"yes\"'",
     '"ROW","yes":1': "F:2:23: expected yes as yes|no in JSON, found '1'",
     '"ROW","yes":1.0': "F:2:23: expected yes as yes|no in JSON, found '1.0'",
-    '"ROW","names":["none"]': "F:2:25: expected names as words in JSON, found '[\"none\"]'",
     '"ROW","ids":[1.5]': "F:2:23: expected ids as integers in JSON, found '[1.5]'",
     '"ROW","ids":[true]': "F:2:23: expected ids as integers in JSON, found '[true]'",
     '"ROW","values":[1]': "F:2:26: expected values as reals as a value and its text, found '[1]'",

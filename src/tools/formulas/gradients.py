@@ -53,13 +53,13 @@ class Slope(NamedTuple):
         left, right = self.difference.left_slope, self.difference.right_slope
         return abs(left - right) > 1e-2 * max(abs(left), abs(right)) + self.rounding
 
-    def verdict(self, gradient: float) -> str:
-        """What the difference says of a printed gradient."""
+    def verdict(self, gradient: float, slack: float = 0.0) -> str:
+        """What the difference says of a printed gradient, which may be off by `slack`."""
         left, right = sorted((self.difference.left_slope, self.difference.right_slope))
         if self.bends() and left - 1e-6 <= gradient <= right + 1e-6:
             return f"the loss bends here, with slopes from {shortest(left)} to {shortest(right)}"
         size = max(abs(gradient), abs(self.slope))
-        bound = 1e-6 * size + PRINTED + self.rounding
+        bound = 1e-6 * size + PRINTED + self.rounding + slack
         if not (math.isfinite(gradient) and abs(gradient - self.slope) <= bound):
             return "does not agree"
         return "too small to tell" if 0.0 < size < self.rounding else "agrees"

@@ -1,0 +1,129 @@
+"""Work in proportion to what is read: twice the input is no more than some twice the work.
+
+Work is counted, not timed: lines and calls of Python, and calls of what is written in C. What one
+such call does is not seen, so patterns are tried on texts on which going back would never end.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from llm_trace.cli import cli
+from llm_trace.report.forms import typed
+from llm_trace.report.lines import parse_line
+from llm_trace.report.shapes import shaped_miscounts
+from llm_trace.tools.diagram.lexical import records_of_lines
+from llm_trace.tools.diagram.references import graph_of_lines
+
+TOOLS = {
+    "validate": ["validate", "{}"],
+    "parse": ["parse", "{}"],
+    "diff": ["diff", "{}", "{}.other"],
+    "mermaid": ["diagram", "{}", "--to", "mermaid"],
+    "dot": ["diagram", "{}", "--to", "dot"],
+    "svg": ["diagram", "{}", "--to", "svg"],
+    "html": ["diagram", "{}", "--to", "html"],
+}
+GROWN: dict[str, Callable[[int], str]] = {
+    "long lines": lambda n: "A values=" + ",".join(["0.5"] * (20 * n)) + "\n",
+    "a long word": lambda n: "A name=" + "x" * (400 * n) + "\n",
+    "many fields": lambda n: ("A " + " ".join(f"k{i}=x" for i in range(n)) + "\n") * 4,
+    "many records": lambda n: "".join(f"A name=a{i} value=0.5\n" for i in range(4 * n)),
+    "many kinds": lambda n: "".join(f"A{i} values=0.5\n" for i in range(4 * n)),
+    "a chain": lambda n: "".join(f"A{i} name=a{i} source=a{i - 1}\n" for i in range(1, 4 * n)),
+    "one name": lambda n: "A name=a source=a\n" * (4 * n),
+    "deep brackets": lambda n: "A b=" + "[" * n + "1" + "]" * n + "\n",
+}
+SWIGLU = """input = {{ shape = [2, {0}], uniform = 1 }}
+gate_weight = {{ shape = [{0}, {0}], xavier = 2 }}
+up_weight = {{ shape = [{0}, {0}], xavier = 3 }}
+down_weight = {{ shape = [{0}, {0}], xavier = 4 }}
+upstream = {{ shape = [2, {0}], uniform = 5 }}
+"""
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """How much is done."""
+    total = [0]
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        total[0] += 1
+        return trace
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        total[0] += event == "c_call"
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.settrace(trace)
+    sys.setprofile(profile)
+    try:
+        yield total
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+
+
+def work(*arguments: str) -> int:
+    """What a command does, once everything is imported."""
+    CliRunner().invoke(cli, arguments)
+    with counted() as total:
+        result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code in (0, 1), result.output
+    return total[0]
+
+
+def files(folder: Path, size: int, text: str) -> str:
+    file = folder / f"{size}.trace"
+    file.write_text(text)
+    Path(f"{file}.other").write_text(text.replace("0.5", "0.6").replace("=x", "=y"))
+    return str(file)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("grown", GROWN)
+def test_twice_the_input_is_twice_the_work(tool: str, grown: str, tmp_path: Path) -> None:
+    least = 400 if tool == "mermaid" else 100  # beyond the limits from which on it leaves out
+    small, large = (files(tmp_path, size, GROWN[grown](size)) for size in (least, 2 * least))
+    one, two = (work(*(part.format(file) for part in TOOLS[tool])) for file in (small, large))
+    assert two <= 2.5 * one
+
+
+@pytest.mark.parametrize("grown", GROWN)
+def test_rendering_grows_with_its_input(grown: str, tmp_path: Path) -> None:
+    counts = []
+    for size in (100, 200):
+        file, told = files(tmp_path, size, GROWN[grown](size)), str(tmp_path / f"{size}.jsonl")
+        assert CliRunner().invoke(cli, ["parse", file, "-o", told]).exit_code == 0
+        counts.append(work("render", told))
+    assert counts[1] <= 2.5 * counts[0]
+
+
+@pytest.mark.parametrize("place", [":3", ":8", ":7:400", ":3:200"])
+def test_explaining_grows_with_the_width_and_not_with_its_square(
+    place: str, tmp_path: Path
+) -> None:
+    counts = []
+    for width in (32, 64):
+        fixture = tmp_path / f"{width}.toml"
+        fixture.write_text(SWIGLU.format(width))
+        trace = str(tmp_path / f"{width}.trace")
+        made = CliRunner().invoke(cli, ["swiglu", "--fixture", str(fixture), "-o", trace])
+        assert made.exit_code == 0
+        counts.append(work("explain", trace + place))
+    assert counts[1] <= 2.5 * counts[0]
+
+
+@pytest.mark.parametrize("text", ["1" * 400_000 + "x", "1." * 200_000 + "x", "[1," * 200_000 + "x"])
+def test_no_pattern_goes_back(text: str) -> None:
+    line = parse_line(f"A values={text} shape=2", 1, "F")
+    assert records_of_lines([line]).records[0].fields[0].text == text
+    assert graph_of_lines([line], "F").nodes
+    assert typed(text) == text
+    assert [*shaped_miscounts(line.parts)] == []
