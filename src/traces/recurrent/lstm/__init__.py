@@ -19,14 +19,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, constant, parameter, trace_backward
-from ..core.nn.lstm import GATES, LSTM, LSTMPass, LSTMStep, remember
-from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
-from ..fixtures.fixture import Fixture, choice, prefix, reals, word
-from ..report.trace import trace
-from . import _gated as gated
-from ._lstm_records import (
+from ....core.arrays import Array
+from ....core.autodiff import Tensor, constant, parameter, trace_backward
+from ....core.nn.lstm import GATES, LSTM, LSTMPass, LSTMStep, remember
+from ....core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
+from ....fixtures.fixture import Fixture, choice, prefix, reals, word
+from ....report.trace import trace
+from ..._tape import Tape, require_steps
+from .. import _gated as gated
+from .records import (
     CarryPath,
     FixtureRecord,
     Gates,
@@ -37,7 +38,6 @@ from ._lstm_records import (
     Prediction,
     StepGradient,
 )
-from ._tape import Tape, require_steps
 
 
 class LSTMFixture(Fixture):

@@ -8,8 +8,8 @@ import pytest
 
 from llm_trace.core.errors import OutOfRange
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import torch_rnn
-from llm_trace.traces.torch_rnn import (
+from llm_trace.traces.recurrent import torch_rnn
+from llm_trace.traces.recurrent.torch_rnn import (
     Draw,
     FixtureRecord,
     Gradient,
@@ -19,8 +19,8 @@ from llm_trace.traces.torch_rnn import (
     State,
 )
 
-from ..known import torch_example
-from .proverb_data import column, of, records
+from ...known import torch_example
+from ..proverb_data import column, of, records
 
 KNOWN = torch_example()
 

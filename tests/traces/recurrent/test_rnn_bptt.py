@@ -15,9 +15,9 @@ from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.lines import parse_line
 from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.formulas.gradients import numerical_gradient
-from llm_trace.traces import _rnn, rnn_bptt
 from llm_trace.traces._probes import gradient
-from llm_trace.traces._rnn_bptt_records import (
+from llm_trace.traces.recurrent import _rnn, rnn_bptt
+from llm_trace.traces.recurrent._rnn_bptt_records import (
     Backward,
     Contribution,
     Forward,
@@ -29,10 +29,10 @@ from llm_trace.traces._rnn_bptt_records import (
     Update,
     UpdatedForward,
 )
-from llm_trace.traces.rnn_bptt import RNNBPTTFixture, compute
+from llm_trace.traces.recurrent.rnn_bptt import RNNBPTTFixture, compute
 
-from ..known import close, oracle
-from .proverb_data import column, of, records
+from ...known import close, oracle
+from ..proverb_data import column, of, records
 
 ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu")
 WEIGHTS = ("input_weight", "recurrent_weight", "head_weight")

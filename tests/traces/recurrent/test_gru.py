@@ -12,8 +12,9 @@ from llm_trace.core.nn import gru as gru_layer
 from llm_trace.core.nn.rnn import half_squared_error
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import gru
-from llm_trace.traces._gru_records import (
+from llm_trace.traces.recurrent import gru
+from llm_trace.traces.recurrent.gru import GRUFixture, gru_trace
+from llm_trace.traces.recurrent.gru.records import (
     CarryPath,
     FixtureRecord,
     Gates,
@@ -26,9 +27,8 @@ from llm_trace.traces._gru_records import (
     State,
     StepGradient,
 )
-from llm_trace.traces.gru import GRUFixture, gru_trace
 
-from ..known import assert_oracle, oracle
+from ...known import assert_oracle, oracle
 from .gated import Array, Lines, assert_gradient, drawn, jacobian_differences
 
 LETTERS = {"reset": "r", "update": "u", "candidate": "n"}

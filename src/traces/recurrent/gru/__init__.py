@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, constant, parameter, trace_backward
-from ..core.nn.gru import GATES, GRU, GRUPass, GRUStep, mix
-from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
-from ..fixtures.fixture import Fixture, choice, prefix, real, reals, word
-from ..report.trace import trace
-from . import _gated as gated
-from ._gru_records import (
+from ....core.arrays import Array
+from ....core.autodiff import Tensor, constant, parameter, trace_backward
+from ....core.nn.gru import GATES, GRU, GRUPass, GRUStep, mix
+from ....core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
+from ....fixtures.fixture import Fixture, choice, prefix, real, reals, word
+from ....report.trace import trace
+from ..._tape import Tape, require_steps
+from .. import _gated as gated
+from .records import (
     CarryPath,
     FixtureRecord,
     Gates,
@@ -35,7 +36,6 @@ from ._gru_records import (
     State,
     StepGradient,
 )
-from ._tape import Tape, require_steps
 
 
 class GRUFixture(Fixture):

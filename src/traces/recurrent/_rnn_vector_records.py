@@ -1,7 +1,7 @@
 """The records of the vector RNN: rows of a batch, and what each says of the one before."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Reals, Shape, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Real, Reals, Shape, Word
 from ._rnn import SLOPE, STATE
 
 PARAMETERS = {

@@ -8,8 +8,8 @@ import pytest
 from llm_trace.core.errors import CoreError
 from llm_trace.core.numerics.norms import spectral_norm
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import gradient_paths, rnn_vector
-from llm_trace.traces._gradient_paths_records import (
+from llm_trace.traces.recurrent import gradient_paths, rnn_vector
+from llm_trace.traces.recurrent._gradient_paths_records import (
     Backpropagation,
     FixedFactor,
     Jacobian,
@@ -19,8 +19,8 @@ from llm_trace.traces._gradient_paths_records import (
     TrajectoryRecord,
 )
 
-from ..known import close, oracle
-from .proverb_data import column, of, records
+from ...known import close, oracle
+from ..proverb_data import column, of, records
 from .test_rnn_vector import fields
 
 FIGURE = oracle("figure3", "results")

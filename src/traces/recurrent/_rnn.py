@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import (
+from ...core.arrays import Array
+from ...core.autodiff import (
     Tensor,
     concatenate,
     constant,
@@ -16,8 +16,8 @@ from ..core.autodiff import (
     sum_axis,
     trace_backward,
 )
-from ..core.nn.parameters import NamedParameter
-from ..core.nn.rnn import (
+from ...core.nn.parameters import NamedParameter
+from ...core.nn.rnn import (
     ACTIVATIONS,
     CellPass,
     ElmanCell,
@@ -26,8 +26,8 @@ from ..core.nn.rnn import (
     StateHead,
     half_squared_error,
 )
-from ..core.numerics import sum_axis as sum_values
-from ._tape import Tape
+from ...core.numerics import sum_axis as sum_values
+from .._tape import Tape
 
 SCORED = ("last", "every", "last-two")
 STATE = {

@@ -1,7 +1,7 @@
 """The records of backprop through time: one coordinate, so every operand is a printed number."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Real, Word
 from ._rnn import SLOPE, STATE
 
 WEIGHTS = {

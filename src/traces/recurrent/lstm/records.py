@@ -1,9 +1,9 @@
 """The records of the LSTM trace."""
 
-from ..core.nn.lstm import GATES
-from ..report.records import Record, field
-from ..report.values import Int, Real, Reals, Shape, Word, Words
-from . import _gated as gated
+from ....core.nn.lstm import GATES
+from ....report.records import Record, field
+from ....report.values import Int, Real, Reals, Shape, Word, Words
+from .. import _gated as gated
 
 SHOWN = "Gates.output_gate[coordinate] * (1 - Memory.cell_tanh[coordinate] ** 2)"
 """How a coordinate of the state follows its cell."""

@@ -1,7 +1,7 @@
 """What the trace of the cue's recall prints."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Ints, Real, Word, Words
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Ints, Real, Word, Words
 
 
 class FixtureRecord(Record, kind="FIXTURE"):

@@ -1,9 +1,9 @@
 """The records of the GRU trace."""
 
-from ..core.nn.gru import GATES
-from ..report.records import Record, field
-from ..report.values import Int, Real, Reals, Shape, Word, Words
-from . import _gated as gated
+from ....core.nn.gru import GATES
+from ....report.records import Record, field
+from ....report.values import Int, Real, Reals, Shape, Word, Words
+from .. import _gated as gated
 
 BIASES = ("input_bias", "recurrent_bias")
 CANDIDATE_GRADIENTS = {

@@ -9,9 +9,9 @@ from llm_trace.core.arrays import Array
 from llm_trace.core.errors import CoreError
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import _rnn, rnn_vector
 from llm_trace.traces._probes import gradient
-from llm_trace.traces._rnn_vector_records import (
+from llm_trace.traces.recurrent import _rnn, rnn_vector
+from llm_trace.traces.recurrent._rnn_vector_records import (
     Backward,
     Contribution,
     FixtureRecord,
@@ -22,10 +22,10 @@ from llm_trace.traces._rnn_vector_records import (
     Loss,
     Prediction,
 )
-from llm_trace.traces.rnn_vector import RNNVectorFixture, compute
+from llm_trace.traces.recurrent.rnn_vector import RNNVectorFixture, compute
 
-from ..known import close, oracle
-from .proverb_data import column, of, records
+from ...known import close, oracle
+from ..proverb_data import column, of, records
 
 ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu")
 WEIGHTS = {
@@ -261,7 +261,7 @@ def test_widths_of_one_are_the_scalar_rnn() -> None:
         targets="every",
     )
     scalar = records("rnn-bptt", targets="every")
-    from llm_trace.traces import _rnn_bptt_records as rnn_bptt
+    from llm_trace.traces.recurrent import _rnn_bptt_records as rnn_bptt
 
     for left, right in zip(of(Gradient, vector), of(rnn_bptt.Gradient, scalar), strict=True):
         assert float(left.gradient.item()) == right.gradient

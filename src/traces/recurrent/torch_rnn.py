@@ -17,20 +17,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.nn.mersenne import MT19937, Words32, fractions, uniform32
-from ..core.nn.parameters import named_parameter
-from ..core.nn.rnn import ElmanCell, StateHead
-from ..core.nn.rnn32 import Pass32, Weights32, rnn32
-from ..core.numerics.float32 import Array32, nearest
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import Fixture, integer, reals, word
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, Reals, Shape, Word, Words
-from ._probes import gradient
+from ...core.arrays import Array
+from ...core.nn.mersenne import MT19937, Words32, fractions, uniform32
+from ...core.nn.parameters import named_parameter
+from ...core.nn.rnn import ElmanCell, StateHead
+from ...core.nn.rnn32 import Pass32, Weights32, rnn32
+from ...core.numerics.float32 import Array32, nearest
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import Fixture, integer, reals, word
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Ints, Real, Reals, Shape, Word, Words
+from .._probes import gradient
+from .._tape import require_steps
 from ._rnn import Data, Model, Run, run
-from ._tape import require_steps
 
 NAMES = ("weight_ih_l0", "weight_hh_l0", "head.weight")  # as PyTorch names them, as it draws them
 LARGEST_SEED = 2**32 - 1  # PyTorch's generator takes 32 bits

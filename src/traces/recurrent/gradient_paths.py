@@ -18,13 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import constant, matmul, mul, no_grad, parameter, trace_backward
-from ..core.nn.parameters import named_parameter
-from ..core.nn.rnn import CellPass, ElmanCell
-from ..core.numerics.norms import euclidean_norm, spectral_norm
-from ..fixtures.fixture import Fixture, real, reals, word
-from ..report.trace import trace
+from ...core.arrays import Array
+from ...core.autodiff import constant, matmul, mul, no_grad, parameter, trace_backward
+from ...core.nn.parameters import named_parameter
+from ...core.nn.rnn import CellPass, ElmanCell
+from ...core.numerics.norms import euclidean_norm, spectral_norm
+from ...fixtures.fixture import Fixture, real, reals, word
+from ...report.trace import trace
+from .._probes import equal
+from .._tape import Tape, require_steps
 from ._gradient_paths_records import (
     Backpropagation,
     FixedFactor,
@@ -35,9 +37,7 @@ from ._gradient_paths_records import (
     Stretch,
     TrajectoryRecord,
 )
-from ._probes import equal
 from ._rnn import jacobians, slopes
-from ._tape import Tape, require_steps
 
 ROUNDING = 1.0 + 1e-12  # what the bound is allowed for the rounding of both its sides
 

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.nn.clipping import Clipped, clip_by_norm, clip_by_shifted_norm
-from ..core.numerics.norms import euclidean_norm
-from ..fixtures.fixture import Fixture, real, reals, word
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
-from ._probes import same_bits
+from ...core.arrays import Array
+from ...core.nn.clipping import Clipped, clip_by_norm, clip_by_shifted_norm
+from ...core.numerics.norms import euclidean_norm
+from ...fixtures.fixture import Fixture, real, reals, word
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
+from .._probes import same_bits
 
 PARAMETERS = ("input_weight", "recurrent_weight", "head_weight", "hidden_bias", "head_bias")
 ROUNDING = 1.0 + 1e-12  # what the bound of an update is allowed for the rounding of both sides

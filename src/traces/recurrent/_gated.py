@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, trace_backward
-from ..core.nn.parameters import NamedParameter, named_parameter
-from ..core.nn.rnn import HeadPass, SquaredErrorPass, StateHead
-from ..core.numerics import sum_axis
-from ..report.records import Record
-from ._probes import gradient
+from ...core.arrays import Array
+from ...core.autodiff import Tensor, trace_backward
+from ...core.nn.parameters import NamedParameter, named_parameter
+from ...core.nn.rnn import HeadPass, SquaredErrorPass, StateHead
+from ...core.numerics import sum_axis
+from ...report.records import Record
+from .._probes import gradient
 
 R = TypeVar("R", bound=Record)
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.nn.parameters import NamedParameter, named_parameter
-from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
-from ..fixtures.fixture import Fixture, choice, reals, word
-from ..report.trace import trace
-from ._probes import gradient, same_bits
+from ...core.arrays import Array
+from ...core.nn.parameters import NamedParameter, named_parameter
+from ...core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
+from ...fixtures.fixture import Fixture, choice, reals, word
+from ...report.trace import trace
+from .._probes import gradient, same_bits
+from .._tape import require_steps
 from ._rnn import Data, Model, Run, contributions, jacobians, paths, run, slopes, summed
 from ._rnn_vector_records import (
     Backward,
@@ -33,7 +34,6 @@ from ._rnn_vector_records import (
     Loss,
     Prediction,
 )
-from ._tape import require_steps
 
 
 class RNNVectorFixture(Fixture):

@@ -10,9 +10,9 @@ from llm_trace.cue_recall.grid import Result
 from llm_trace.cue_recall.training import Epoch, Run, Scores, data_of
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces import entries
-from llm_trace.traces.cue_recall import CueRecallFixture, training
+from llm_trace.traces.training.cue_recall import CueRecallFixture, training
 
-from ..known import stated, table
+from ...known import stated, table
 
 ENTRY = entries()["cue-recall"]
 SMALL = CueRecallFixture.small

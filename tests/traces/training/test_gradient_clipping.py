@@ -9,11 +9,11 @@ from llm_trace.core.arrays import Array
 from llm_trace.core.errors import OutOfRange
 from llm_trace.core.nn.clipping import clip_by_norm
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import gradient_clipping
-from llm_trace.traces.gradient_clipping import ClippedRecord, GradientRecord, Norm, Outcome
+from llm_trace.traces.training import gradient_clipping
+from llm_trace.traces.training.gradient_clipping import ClippedRecord, GradientRecord, Norm, Outcome
 
-from ..known import close, oracle
-from .proverb_data import of, records
+from ...known import close, oracle
+from ..proverb_data import of, records
 
 SHAPES = {
     "input_weight": (2, 2),

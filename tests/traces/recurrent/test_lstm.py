@@ -12,8 +12,9 @@ from llm_trace.core.nn import lstm as lstm_layer
 from llm_trace.core.nn.rnn import half_squared_error
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import lstm
-from llm_trace.traces._lstm_records import (
+from llm_trace.traces.recurrent import lstm
+from llm_trace.traces.recurrent.lstm import LSTMFixture, lstm_trace
+from llm_trace.traces.recurrent.lstm.records import (
     CarryPath,
     FixtureRecord,
     Gates,
@@ -24,9 +25,8 @@ from llm_trace.traces._lstm_records import (
     Prediction,
     StepGradient,
 )
-from llm_trace.traces.lstm import LSTMFixture, lstm_trace
 
-from ..known import assert_oracle, oracle
+from ...known import assert_oracle, oracle
 from .gated import Array, Lines, assert_gradient, drawn, jacobian_differences
 
 GATES = ("input", "forget", "candidate", "output")

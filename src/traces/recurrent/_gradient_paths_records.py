@@ -1,7 +1,7 @@
 """The records of gradient paths: every product is the one of the shorter path times a factor."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
+from ...report.records import Record, field
+from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 
 SENSITIVITY = {
     "length == 1": "1",

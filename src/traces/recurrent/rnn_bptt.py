@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import constant, mul, no_grad, parameter, sub, trace_backward
-from ..core.nn.parameters import named_parameter
-from ..core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
-from ..fixtures.fixture import Fixture, choice, real, reals, word
-from ..report.trace import trace
-from ._probes import gradient, same_bits
+from ...core.arrays import Array
+from ...core.autodiff import constant, mul, no_grad, parameter, sub, trace_backward
+from ...core.nn.parameters import named_parameter
+from ...core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
+from ...fixtures.fixture import Fixture, choice, real, reals, word
+from ...report.trace import trace
+from .._probes import gradient, same_bits
+from .._tape import Tape, require_steps
 from ._rnn import (
     SCORED,
     Data,
@@ -47,7 +48,6 @@ from ._rnn_bptt_records import (
     Update,
     UpdatedForward,
 )
-from ._tape import Tape, require_steps
 
 
 class RNNBPTTFixture(Fixture):

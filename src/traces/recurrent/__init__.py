@@ -1,0 +1,1 @@
+"""Recurrent layers, simple and gated, and how gradients travel through time."""

@@ -1,0 +1,1 @@
+"""What training does with gradients, and a training whole."""
