@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from ..core.autodiff import Tensor
-from ..core.nn.encoder import BlockPass
-from ..core.nn.layer_norm import LayerNormPass
-from ..report.records import Record, field
-from ..report.values import Int, Real, Reals, Word
+from ....core.autodiff import Tensor
+from ....core.nn.encoder import BlockPass
+from ....core.nn.layer_norm import LayerNormPass
+from ....report.records import Record, field
+from ....report.values import Int, Real, Reals, Word
 
 NORMS = ("first", "second", "final")
 NORMALIZED = {

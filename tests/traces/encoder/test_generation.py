@@ -8,8 +8,8 @@ import pytest
 from llm_trace.core.autodiff import Mask
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import generation
-from llm_trace.traces.generation import (
+from llm_trace.traces.encoder import generation
+from llm_trace.traces.encoder.generation import (
     FixtureRecord,
     Generation,
     Summary,
@@ -17,7 +17,7 @@ from llm_trace.traces.generation import (
     inverse_cdf,
 )
 
-from .proverb_data import of, records
+from ..proverb_data import of, records
 
 NO_BIAS = {"head_weight": np.zeros((9, 5)), "head_bias": np.zeros(9)}
 

@@ -12,25 +12,30 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.records import Record
 from llm_trace.traces import _proverb
-from llm_trace.traces._encoder_backward import (
+from llm_trace.traces.encoder.encoder_block import (
+    EncoderBlockFixture,
+    FixtureRecord,
+    Input,
+    compute,
+)
+from llm_trace.traces.encoder.encoder_block.backward import (
     AttentionBackward,
     AttentionHeadBackward,
     LayerNormBackward,
     MLPBackward,
     ResidualBackward,
 )
-from llm_trace.traces._encoder_forward import (
+from llm_trace.traces.encoder.encoder_block.forward import (
     AttentionHeadRow,
     AttentionRow,
     LayerNormRow,
     MLPRow,
     Residual,
 )
-from llm_trace.traces._encoder_gradients import ParameterGradient
-from llm_trace.traces.encoder_block import EncoderBlockFixture, FixtureRecord, Input, compute
+from llm_trace.traces.encoder.encoder_block.gradients import ParameterGradient
 
-from ..known import close, forward, oracle, table
-from .proverb_data import of, records, rounded
+from ...known import close, forward, oracle, table
+from ..proverb_data import of, records, rounded
 
 CHOICES = [(norm, mask) for norm in ("pre", "post") for mask in ("none", "causal")]
 

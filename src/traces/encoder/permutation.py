@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Mask, Tensor, gather_rows
-from ..core.nn.attention import causal
-from ..core.nn.encoder import BlockPass, Norm, StackPass
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import indices, integer, real
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import (
+from ...core.arrays import Array
+from ...core.autodiff import Mask, Tensor, gather_rows
+from ...core.nn.attention import causal
+from ...core.nn.encoder import BlockPass, Norm, StackPass
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import indices, integer, real
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import (
     Flag,
     Int,
     Ints,
@@ -34,9 +34,9 @@ from ..report.values import (
     Word,
     YesNo,
 )
-from . import _proverb
+from .. import _proverb
+from .._probes import same_bits
 from ._encoder import NormedEncoderFixture, build, largest_difference
-from ._probes import same_bits
 
 
 class PermutationFixture(NormedEncoderFixture):

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor
-from ..core.nn.parameters import NamedParameter
-from ..report.records import Record
-from ._probes import positions
+from ...core.arrays import Array
+from ...core.autodiff import Tensor
+from ...core.nn.parameters import NamedParameter
+from ...report.records import Record
+from .._probes import positions
 
 Row = TypeVar("Row", bound=Record)
 

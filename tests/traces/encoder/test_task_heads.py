@@ -9,10 +9,16 @@ from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import constant
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import _padded_batch, _task_head_probes
-from llm_trace.traces._padded_batch import Batch, masked_mean, reduced, row_losses
-from llm_trace.traces._task_head_probes import Alone, Error, LargeLogits, Padding
-from llm_trace.traces._task_head_records import (
+from llm_trace.traces.encoder.task_heads import TaskHeadsFixture, compute, row_targets
+from llm_trace.traces.encoder.task_heads.batch import (
+    Batch,
+    encoded,
+    masked_mean,
+    reduced,
+    row_losses,
+)
+from llm_trace.traces.encoder.task_heads.probes import Alone, Error, LargeLogits, Padding
+from llm_trace.traces.encoder.task_heads.records import (
     Loss,
     ParameterGradient,
     Pool,
@@ -21,11 +27,11 @@ from llm_trace.traces._task_head_records import (
     RowGradient,
     Target,
 )
-from llm_trace.traces.task_heads import TaskHeadsFixture, compute, row_targets
 
-from ..known import close, forward, oracle
-from .proverb_data import of, records
+from ...known import close, forward, oracle
+from ..proverb_data import of, records
 
+TASK_HEADS = "llm_trace.traces.encoder.task_heads"
 ONE_SEQUENCE: dict[str, Any] = {
     "ids": (0, 1, 2, 0, 3, 4, 5),
     "offsets": (0,),
@@ -144,7 +150,7 @@ def test_gradients_agree_with_difference_quotients(loss: str, mask: str) -> None
 
         def objective(values: Array, leaf: Any = leaf) -> float:
             leaf.assign(values)
-            hidden = _padded_batch.encoded(run.encoder, run.filler, run.batch, mask)
+            hidden = encoded(run.encoder, run.filler, run.batch, mask)
             found = row_losses(run.head(hidden), row_targets(fixture))
             return float(reduced(found, run.batch)[loss].value)
 
@@ -211,7 +217,7 @@ def test_a_mask_with_a_hole_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         sources[..., -1] = True
         return sources
 
-    monkeypatch.setattr(_padded_batch, "padding", leaking)
+    monkeypatch.setattr(f"{TASK_HEADS}.batch.padding", leaking)
     found = records("task-heads")
     assert not of(Padding, found)[0].unnoticed
     assert not of(Alone, found)[1].same_bits
@@ -234,7 +240,7 @@ def test_what_cannot_be_computed_is_refused_by_name() -> None:
 def test_a_refusal_that_does_not_come_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     small = of(Error, records("task-heads", large_logits=np.zeros(2)))[-1]
     assert (small.rejected, small.message) == (False, "None")
-    monkeypatch.setattr(_task_head_probes, "padding", lambda valid: None)
+    monkeypatch.setattr(f"{TASK_HEADS}.probes.padding", lambda valid: None)
     assert not of(Error, records("task-heads"))[0].rejected
 
 

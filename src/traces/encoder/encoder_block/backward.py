@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Tensor
-from ..core.nn.encoder import BlockPass
-from ..core.nn.layer_norm import LayerNormPass
-from ..report.records import Record, field
-from ..report.values import Int, Reals, Word
-from ._encoder_forward import NORMS
+from ....core.arrays import Array
+from ....core.autodiff import BackwardTrace, Tensor
+from ....core.nn.encoder import BlockPass
+from ....core.nn.layer_norm import LayerNormPass
+from ....report.records import Record, field
+from ....report.values import Int, Reals, Word
+from .forward import NORMS
 
 FROM_ABOVE = {
     "final_norm": "LayerNormBackward(layer='final').input_gradient",

@@ -1,8 +1,8 @@
 """The gradients of an encoder block's parameters: how they come from what its trace prints."""
 
-from ..report.records import Record, field
-from ..report.values import Int, Reals, Shape, Word
-from ._encoder_forward import ATTENDED, MLP_READS, NORMS, of
+from ....report.records import Record, field
+from ....report.values import Int, Reals, Shape, Word
+from .forward import ATTENDED, MLP_READS, NORMS, of
 
 _HEAD = "index_after('heads', name)"
 _ROLES = ("query", "key", "value")

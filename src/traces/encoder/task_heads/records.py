@@ -1,7 +1,7 @@
 """What the trace of task heads prints of the batch, its heads, and the ways back."""
 
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Ints, Real, Reals, Shape, Word
+from ....report.records import Record, field
+from ....report.values import Flag, Int, Ints, Real, Reals, Shape, Word
 
 
 class FixtureRecord(Record, kind="FIXTURE"):

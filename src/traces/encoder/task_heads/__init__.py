@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Tensor, constant, softmax, stack, sub, trace_backward
-from ..core.nn.affine import Affine
-from ..core.nn.parameters import NamedParameter, named_parameter
-from ..fixtures.errors import FixtureError, quoted
-from ..fixtures.fixture import MAX_VALUES, choice, indices, reals
-from ..report.trace import trace
-from . import _proverb
-from ._encoder import Encoder, EncoderFixture, affine, build, head_bias, head_weight
-from ._padded_batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
-from ._parameter_gradients import parameter_rows
-from ._task_head_probes import (
+from ....core.arrays import Array
+from ....core.autodiff import BackwardTrace, Tensor, constant, softmax, stack, sub, trace_backward
+from ....core.nn.affine import Affine
+from ....core.nn.parameters import NamedParameter, named_parameter
+from ....fixtures.errors import FixtureError, quoted
+from ....fixtures.fixture import MAX_VALUES, choice, indices, reals
+from ....report.trace import trace
+from ... import _proverb
+from .._encoder import Encoder, EncoderFixture, affine, build, head_bias, head_weight
+from .._parameter_gradients import parameter_rows
+from .batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
+from .probes import (
     Alone,
     Error,
     LargeLogits,
@@ -34,7 +34,7 @@ from ._task_head_probes import (
     padding_probe,
     refusals,
 )
-from ._task_head_records import (
+from .records import (
     FixtureRecord,
     Loss,
     ParameterGradient,

@@ -9,8 +9,8 @@ from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import Mask, constant, indexed_mean_nll
 from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import next_token
-from llm_trace.traces.next_token import (
+from llm_trace.traces.encoder import next_token
+from llm_trace.traces.encoder.next_token import (
     Alignment,
     Context,
     Error,
@@ -22,8 +22,8 @@ from llm_trace.traces.next_token import (
     compute,
 )
 
-from ..known import table
-from .proverb_data import of, records
+from ...known import table
+from ..proverb_data import of, records
 
 
 def leaks(**fields: Any) -> dict[str, bool]:

@@ -13,17 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, gather_rows, indexed_mean_nll, no_grad, softmax
-from ..core.nn.attention import causal
-from ..core.nn.encoder import Norm
-from ..core.nn.splitmix64 import SplitMix64
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import choice, indices, integer, reals
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
-from . import _proverb
+from ...core.arrays import Array
+from ...core.autodiff import Tensor, gather_rows, indexed_mean_nll, no_grad, softmax
+from ...core.nn.attention import causal
+from ...core.nn.encoder import Norm
+from ...core.nn.splitmix64 import SplitMix64
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import choice, indices, integer, reals
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
+from .. import _proverb
+from .._probes import same_bits
 from ._encoder import (
     LanguageModel,
     NormedEncoderFixture,
@@ -32,7 +33,6 @@ from ._encoder import (
     head_bias,
     head_weight,
 )
-from ._probes import same_bits
 
 MAX_STEPS = 512
 

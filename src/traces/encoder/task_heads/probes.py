@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Tensor, constant, exp, indexed_mean_nll, log_softmax, no_grad
-from ..core.autodiff.errors import (
+from ....core.arrays import Array
+from ....core.autodiff import Tensor, constant, exp, indexed_mean_nll, log_softmax, no_grad
+from ....core.autodiff.errors import (
     EmptyMeanAxis,
     EmptyTargets,
     FullyMaskedRow,
     NonFiniteForward,
     TargetOutOfBounds,
 )
-from ..core.errors import CoreError
-from ..core.nn.attention import padding
-from ..core.nn.parameters import NamedParameter, named_parameter
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Reals, Text, Word, YesNo
-from ._encoder import Encoder, largest_difference
-from ._padded_batch import Batch, batch_input, encoded, masked_mean
-from ._probes import refusal, same_bits
+from ....core.errors import CoreError
+from ....core.nn.attention import padding
+from ....core.nn.parameters import NamedParameter, named_parameter
+from ....report.records import Record, field
+from ....report.values import Flag, Int, Real, Reals, Text, Word, YesNo
+from ..._probes import refusal, same_bits
+from .._encoder import Encoder, largest_difference
+from .batch import Batch, batch_input, encoded, masked_mean
 
 
 class Alone(Record):

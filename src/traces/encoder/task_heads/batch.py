@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.autodiff import (
+from ....core.autodiff import (
     Mask,
     Tensor,
     add,
@@ -17,9 +17,9 @@ from ..core.autodiff import (
     reshape,
     stack,
 )
-from ..core.nn.attention import causal, padding
-from ..core.nn.parameters import NamedParameter
-from ._encoder import Encoder
+from ....core.nn.attention import causal, padding
+from ....core.nn.parameters import NamedParameter
+from .._encoder import Encoder
 
 
 class Batch(NamedTuple):

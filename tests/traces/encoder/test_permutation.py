@@ -9,8 +9,8 @@ from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import Mask, Tensor, add, constant
 from llm_trace.core.nn.encoder import MLP, MLPPass
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces import permutation
-from llm_trace.traces.permutation import (
+from llm_trace.traces.encoder import permutation
+from llm_trace.traces.encoder.permutation import (
     ExperimentRecord,
     PermutationFixture,
     RepeatedToken,
@@ -18,8 +18,8 @@ from llm_trace.traces.permutation import (
     Stage,
 )
 
-from ..known import close, forward
-from .proverb_data import of, records
+from ...known import close, forward
+from ..proverb_data import of, records
 
 EXPECTED = {
     "tokens-alone": True,

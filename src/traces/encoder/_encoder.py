@@ -5,17 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import Mask, Tensor, add, constant, gather_rows
-from ..core.nn.affine import Affine
-from ..core.nn.attention import AttentionHead, MultiHeadAttention
-from ..core.nn.encoder import MLP, EncoderBlock, EncoderStack, Norm, StackPass
-from ..core.nn.layer_norm import LayerNorm
-from ..core.nn.parameters import NamedParameter, named_parameter
-from ..core.nn.positions import sinusoidal_positions
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import Fixture, choice, real, reals, word, words
-from . import _proverb
+from ...core.arrays import Array
+from ...core.autodiff import Mask, Tensor, add, constant, gather_rows
+from ...core.nn.affine import Affine
+from ...core.nn.attention import AttentionHead, MultiHeadAttention
+from ...core.nn.encoder import MLP, EncoderBlock, EncoderStack, Norm, StackPass
+from ...core.nn.layer_norm import LayerNorm
+from ...core.nn.parameters import NamedParameter, named_parameter
+from ...core.nn.positions import sinusoidal_positions
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import Fixture, choice, real, reals, word, words
+from .. import _proverb
 
 MAX_BLOCKS = 64
 

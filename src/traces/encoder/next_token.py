@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arrays import Array
-from ..core.autodiff import (
+from ...core.arrays import Array
+from ...core.autodiff import (
     BackwardTrace,
     Mask,
     Tensor,
@@ -25,16 +25,17 @@ from ..core.autodiff import (
     softmax,
     trace_backward,
 )
-from ..core.autodiff.errors import FullyMaskedRow
-from ..core.errors import CoreError
-from ..core.nn.attention import causal
-from ..core.nn.encoder import Norm
-from ..fixtures.errors import FixtureError
-from ..fixtures.fixture import indices, integer, reals
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
-from . import _proverb
+from ...core.autodiff.errors import FullyMaskedRow
+from ...core.errors import CoreError
+from ...core.nn.attention import causal
+from ...core.nn.encoder import Norm
+from ...fixtures.errors import FixtureError
+from ...fixtures.fixture import indices, integer, reals
+from ...report.records import Record, field
+from ...report.trace import trace
+from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
+from .. import _proverb
+from .._probes import refusal, same_bits
 from ._encoder import (
     LanguageModel,
     NormedEncoderFixture,
@@ -44,7 +45,6 @@ from ._encoder import (
     head_weight,
     largest_difference,
 )
-from ._probes import refusal, same_bits
 
 
 class NextTokenFixture(NormedEncoderFixture):

@@ -15,17 +15,18 @@ Layer Normalization in the Transformer Architecture (arXiv:2002.04745).
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..core.arrays import Array
-from ..core.autodiff import BackwardTrace, Tensor, trace_backward
-from ..core.nn.attention import causal
-from ..core.nn.encoder import BlockPass, StackPass
-from ..fixtures.fixture import choice, indices, reals
-from ..report.records import Record, field
-from ..report.trace import trace
-from ..report.values import Flag, Int, Reals, ShortestReal, Word
-from . import _proverb
-from ._encoder import Encoder, NormedEncoderFixture, build
-from ._encoder_backward import (
+from ....core.arrays import Array
+from ....core.autodiff import BackwardTrace, Tensor, trace_backward
+from ....core.nn.attention import causal
+from ....core.nn.encoder import BlockPass, StackPass
+from ....fixtures.fixture import choice, indices, reals
+from ....report.records import Record, field
+from ....report.trace import trace
+from ....report.values import Flag, Int, Reals, ShortestReal, Word
+from ... import _proverb
+from .._encoder import Encoder, NormedEncoderFixture, build
+from .._parameter_gradients import parameter_rows
+from .backward import (
     AttentionBackward,
     AttentionHeadBackward,
     LayerNormBackward,
@@ -35,7 +36,7 @@ from ._encoder_backward import (
     backward_pre,
     norm_backward,
 )
-from ._encoder_forward import (
+from .forward import (
     AttentionHeadRow,
     AttentionRow,
     LayerNormRow,
@@ -45,8 +46,7 @@ from ._encoder_forward import (
     forward_pre,
     norm_rows,
 )
-from ._encoder_gradients import ParameterGradient
-from ._parameter_gradients import parameter_rows
+from .gradients import ParameterGradient
 
 
 class EncoderBlockFixture(NormedEncoderFixture):
