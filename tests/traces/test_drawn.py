@@ -12,6 +12,7 @@ from llm_trace.commands._schemas import schema
 from llm_trace.commands.diff import classes
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
+from llm_trace.fixtures.kinds import Words
 from llm_trace.report.events import TextEvents
 from llm_trace.report.jsonl import JsonEvents
 from llm_trace.report.lines import TraceLines, parse_line
@@ -93,12 +94,12 @@ def test_odd_names_come_back(command: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("words", [("none",), ('"q"', "a"), ("a", '"q"'), ('"',)])
-def test_odd_words_come_back(words: tuple[str, ...]) -> None:
-    trace = ENTRIES["sinusoidal-positions"].load()
-    default = trace.fixture()
-    (name,) = (name for name, kind in default.specs.items() if type(kind).__name__ == "Words")
-    count = len(getattr(default, name))
-    require_read("sinusoidal-positions", default.replace(**{name: (words * count)[:count]}))
+@pytest.mark.parametrize("command", ["sinusoidal-positions", "next-token", "generation"])
+def test_odd_words_come_back(command: str, words: tuple[str, ...]) -> None:
+    default = ENTRIES[command].load().fixture()
+    (name,) = (name for name, kind in default.specs.items() if isinstance(kind, Words))
+    (count,) = default.extents[default.specs[name].shape]
+    require_read(command, default.replace(**{name: (words * count)[:count]}))
 
 
 @pytest.mark.parametrize(
