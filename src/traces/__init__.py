@@ -133,7 +133,7 @@ def _places() -> dict[str, tuple[str, str]]:
 def _found(folder: str, package: str, *, themes: bool) -> Iterator[tuple[str, tuple[str, str]]]:
     with os.scandir(folder) as found:
         for item in found:
-            if item.name.startswith(("_", ".")) or item.name == "learner":
+            if item.name.startswith(("_", ".")):
                 continue
             if item.name.endswith(".py"):
                 name = item.name.removesuffix(".py")

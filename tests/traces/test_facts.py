@@ -15,7 +15,10 @@ from llm_trace.core.nn.linear import Linear
 from llm_trace.core.nn.qkv import QKV
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.core.nn.swiglu import SwiGLU
-from llm_trace.traces import entries, linear_layers, model_ops, qkv
+from llm_trace.traces import entries
+from llm_trace.traces.attention.qkv import computation as qkv
+from llm_trace.traces.blocks import linear_layers
+from llm_trace.traces.blocks.model_ops import computation as model_ops
 
 MonkeyPatch = pytest.MonkeyPatch
 
@@ -136,7 +139,7 @@ def test_weights_that_are_not_reproduced_are_noticed(monkeypatch: MonkeyPatch) -
     def unrepeatable(seed: int) -> SplitMix64:
         return SplitMix64(seed + next(seeds))
 
-    places = {"linear-layers": "learner.linear_layers", "swiglu": "blocks.swiglu"}
+    places = {"linear-layers": "blocks.linear_layers", "swiglu": "blocks.swiglu"}
     for command, module in places.items():
         monkeypatch.setattr(f"llm_trace.traces.{module}.SplitMix64", unrepeatable)
         line = line_of(report_lines(command), "initialized:")
@@ -238,7 +241,7 @@ def test_the_historical_unit_is_compared_with_the_output(monkeypatch: MonkeyPatc
         run = compute(fixture)
         return run._replace(y=constant(run.y.value + 1e-9))
 
-    monkeypatch.setattr("llm_trace.traces.learner.linear_layers.compute", shifted)
+    monkeypatch.setattr("llm_trace.traces.blocks.linear_layers.compute", shifted)
     line = line_of(report_lines("linear-layers"), "historical unit")
     assert line == "historical unit: 1*1 + 2*2 + 0.5 = 5.500000000000 equals output[0]=false"
 

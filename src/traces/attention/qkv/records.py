@@ -1,8 +1,10 @@
 """The records of query, key and value projections."""
 
-from ..core.nn.qkv import ROLES
-from ..report.records import Record, field
-from ..report.values import Flag, Int, Real, Reals, Shape, Text, Word, Words
+from typing import Annotated
+
+from ....core.nn.qkv import ROLES
+from ....report.records import Record, field, key
+from ....report.values import Flag, Int, Real, Reals, Shape, Text, Word, Words
 
 _IS = {role: f"role == '{role}'" for role in ROLES}
 
@@ -14,35 +16,29 @@ class Meta(Record):
     model_width: Int = field("features of a position")
     head_width: Int = field("features of a query, a key or a value")
     bias: Flag = field("whether a projection has a bias")
-    parameter_count: Int = field(
-        "scalars in the three weights", formula="3 * model_width * head_width"
-    )
-    branch_order: Words = field("the order of the projections", shape="3")
+    parameter_count: Int = field("scalars in the three weights", "3 * model_width * head_width")
+    branch_order: Annotated[Words, "3"] = field("the order of the projections")
 
 
 class Input(Record):
     """All of x."""
 
-    values: Reals = field("x, row-major", shape="input_shape", formula="fixture.input")
+    values: Annotated[Reals, "input_shape"] = field("x, row-major", "fixture.input")
 
 
 class Projection(Record):
     """One of the three branches on its way forward."""
 
-    role: Word = field("query, key or value", aligns=True)
+    role: Word = key("query, key or value")
     tensor: Word = field("the letter it has in papers")
     parameter: Word = field("the weight's dotted name")
     weight_shape: Shape = field("model-width x head-width")
-    weights: Reals = field(
-        "W, row-major",
-        shape="weight_shape",
-        formula={_IS[role]: f"fixture.{role}_weight" for role in ROLES},
+    weights: Annotated[Reals, "weight_shape"] = field(
+        "W, row-major", {_IS[role]: f"fixture.{role}_weight" for role in ROLES}
     )
     output_shape: Shape = field("batch x tokens x head-width")
-    output: Reals = field(
-        "all positions through W, row-major",
-        shape="output_shape",
-        formula="Input.values @ weights",
+    output: Annotated[Reals, "output_shape"] = field(
+        "all positions through W, row-major", "Input.values @ weights"
     )
 
 
@@ -50,23 +46,18 @@ class Backward(Record):
     """The adjoints of the outputs, and where they meet."""
 
     query_upstream: Reals = field(
-        "dL/d query",
-        formula="fixture.query_upstream",
-        gradient_of="Projection(role='query').output",
+        "dL/d query", "fixture.query_upstream", gradient_of="Projection(role='query').output"
     )
     key_upstream: Reals = field(
-        "dL/d key", formula="fixture.key_upstream", gradient_of="Projection(role='key').output"
+        "dL/d key", "fixture.key_upstream", gradient_of="Projection(role='key').output"
     )
     value_upstream: Reals = field(
-        "dL/d value",
-        formula="fixture.value_upstream",
-        gradient_of="Projection(role='value').output",
+        "dL/d value", "fixture.value_upstream", gradient_of="Projection(role='value').output"
     )
     input_gradient_shape: Shape = field("batch x tokens x model-width")
-    input_gradient: Reals = field(
+    input_gradient: Annotated[Reals, "input_gradient_shape"] = field(
         "dL/dx, where the branches meet",
-        shape="input_gradient_shape",
-        formula=" + ".join(
+        " + ".join(
             f"reshape({role}_upstream, -1, head_width) @ Projection(role='{role}').weights.T"
             for role in ("value", "key", "query")
         ),
@@ -77,12 +68,11 @@ class Backward(Record):
 class WeightGradient(Record):
     """The gradient of one weight, added up over tokens and then over the batch."""
 
-    role: Word = field("query, key or value", aligns=True)
+    role: Word = key("query, key or value")
     shape: Shape = field("model-width x head-width")
-    values: Reals = field(
+    values: Annotated[Reals, "shape"] = field(
         "dL/dW, row-major",
-        shape="shape",
-        formula={
+        {
             _IS[role]: (
                 "reshape(Input.values, -1, model_width).T"
                 f" @ reshape(Backward.{role}_upstream, -1, head_width)"
@@ -118,7 +108,7 @@ class EmptyShapes(Record):
 class Error(Record):
     """One wrong use and how it was refused."""
 
-    case: Word = field("what was wrong", aligns=True)
+    case: Word = key("what was wrong")
     rejected: Flag = field("whether exactly this refusal came")
     message: Text = field("its text")
 
@@ -147,9 +137,7 @@ class Proof(Record):
     query_weight_checks: Int = field("coordinates of W_query compared")
     key_weight_checks: Int = field("coordinates of W_key compared")
     value_weight_checks: Int = field("coordinates of W_value compared")
-    tolerance: Real = field(
-        "largest scaled error that passes", formula="fixture.gradcheck_tolerance"
-    )
+    tolerance: Real = field("largest scaled error that passes", "fixture.gradcheck_tolerance")
     gradcheck: Flag = field("whether all of them passed")
     replay: Word = field("`bitwise` if a second run gave the same bits, or `mismatch`")
     names: Word = field("`unique` if a repeated name is refused, or `unchecked`")

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from ...core.numerics.digits import positional
-from ...report.learner import flag, integers, tensor_line
-from ...report.trace import Line
-from .._probes import gradient
-from ..model_ops import ModelOpsFixture, compute, gradchecks, refusals, scalar_checks
+from ....core.numerics.digits import positional
+from ....report.learner import flag, integers, tensor_line
+from ....report.trace import Line
+from ..._probes import gradient
+from .computation import ModelOpsFixture, compute, gradchecks, refusals, scalar_checks
 
 
 def learner_report(fixture: ModelOpsFixture) -> Iterator[Line]:

@@ -1,7 +1,9 @@
 """The records of operations of a language model."""
 
-from ..report.records import Record, field
-from ..report.values import (
+from typing import Annotated
+
+from ....report.records import Record, field, key
+from ....report.values import (
     Int,
     Ints,
     Real,
@@ -24,26 +26,24 @@ class FixtureRecord(Record, kind="FIXTURE"):
     targets: Ints = field("the class at each position")
     repeated_id: Int | None = field("the id that occurs most often, if any occurs twice")
     occurrences: Int | None = field(
-        "how often it does", formula={"repeated_id is not None": "sum(ids == repeated_id)"}
+        "how often it does", {"repeated_id is not None": "sum(ids == repeated_id)"}
     )
     loss: Real = field(
-        "mean negative log-likelihood, in nats",
-        formula="Forward(operation='indexed_mean_nll').values",
+        "mean negative log-likelihood, in nats", "Forward(operation='indexed_mean_nll').values"
     )
 
 
 class Forward(Record):
     """One operation of the forward pass."""
 
-    step: Int = field("0-based", aligns=True)
+    step: Int = key("0-based")
     operation: Word = field("what was computed")
     sources: Words = field("from which results or leaves")
     input_shapes: Shapes = field("the shapes of the tensors among them")
     output_shape: Shape = field("the shape of the result")
-    values: Reals = field(
+    values: Annotated[Reals, "output_shape"] = field(
         "the result, row-major",
-        shape="output_shape",
-        formula={
+        {
             "operation == 'gather_rows'": "fixture.embeddings[ids]",
             "operation == 'matmul'": "Forward(step=0).values @ fixture.weights",
             "operation == 'silu'": "silu(Forward(step=1).values)",
@@ -63,12 +63,12 @@ def _strict(sign: str | None) -> str | None:
 class Target(Record):
     """The gradient of one position's logits."""
 
-    position: Int = field("0-based", aligns=True)
-    token_id: Int = field("the token here", formula="ids[position]")
-    target: Int = field("the class that was wanted", formula="targets[position]")
+    position: Int = key("0-based")
+    token_id: Int = field("the token here", "ids[position]")
+    target: Int = field("the class that was wanted", "targets[position]")
     gradient: Reals = field(
         "dL/d logits, which SiLU activated",
-        formula=(
+        (
             "(softmax(Forward(step=2).values[position])"
             " - one_hot(target, Forward(step=2).values.shape[1])) / ids.size"
         ),
@@ -82,7 +82,7 @@ class Target(Record):
         "`positive` for every other class, `zero` for all, or else `unexpected`",
         original=lambda target: _strict(target.competitor_sign),
     )
-    row_sum: Real = field("zero up to rounding", formula="sum(gradient)")
+    row_sum: Real = field("zero up to rounding", "sum(gradient)")
 
 
 _OF_MATMUL = "Pullback(operation='silu', operand=None).gradient"
@@ -91,14 +91,13 @@ _OF_MATMUL = "Pullback(operation='silu', operand=None).gradient"
 class Pullback(Record):
     """The adjoint that one operation hands to one of its operands."""
 
-    operation: Word = field("whose VJP it is", aligns=True)
-    operand: Word | None = field("left or right, where there are two", aligns=True, omitted=True)
+    operation: Word = key("whose VJP it is")
+    operand: Word | None = key("left or right, where there are two", omitted=True)
     parent: Word = field("what receives it")
     shape: Shape = field("the shape of the operand")
-    gradient: Reals = field(
+    gradient: Annotated[Reals, "shape"] = field(
         "dL/d operand, row-major",
-        shape="shape",
-        formula={
+        {
             "operation == 'silu'": "Target.gradient * silu_slope(Forward(step=1).values)",
             "operand == 'left'": f"{_OF_MATMUL} @ fixture.weights.T",
             "operand == 'right'": f"Forward(step=0).values.T @ {_OF_MATMUL}",
@@ -114,12 +113,12 @@ class Pullback(Record):
 class Occurrence(Record):
     """What one position gives to the embedding of its token."""
 
-    position: Int = field("0-based", aligns=True)
-    token_id: Int = field("the token here", formula="ids[position]")
-    destination_row: Int = field("the row of the table that receives it", formula="token_id")
+    position: Int = key("0-based")
+    token_id: Int = field("the token here", "ids[position]")
+    destination_row: Int = field("the row of the table that receives it", "token_id")
     contribution: Reals = field(
         "dL/d gathered at this position",
-        formula="Pullback(operation='matmul', operand='left').gradient[position]",
+        "Pullback(operation='matmul', operand='left').gradient[position]",
         gradient_of="Forward(step=0).values[position]",
     )
     repeated: YesNo = field("whether other positions give to the same row")
@@ -128,12 +127,12 @@ class Occurrence(Record):
 class Embedding(Record):
     """What one row of the table received."""
 
-    row: Int = field("the token id", aligns=True)
+    row: Int = key("the token id")
     positions: Ints = field("where the token occurs")
-    occurrences: Int = field("how often", formula="sum(ids == row)")
+    occurrences: Int = field("how often", "sum(ids == row)")
     gradient: Reals = field(
         "dL/d this row: what the positions of its token give, added up in order",
-        formula={
+        {
             "occurrences": "sum(Occurrence(destination_row=row).contribution, axis=0)",
             "": "0",
         },
@@ -144,10 +143,10 @@ class Embedding(Record):
 class Check(Record):
     """An elementwise operation at one point."""
 
-    operation: Word = field("exp, log or silu", aligns=True)
+    operation: Word = key("exp, log or silu")
     input: Real = field(
         "the point",
-        formula={
+        {
             "operation == 'exp'": "fixture.exp_input",
             "operation == 'log'": "fixture.log_input",
             "operation == 'silu'": "fixture.silu_input",
@@ -155,7 +154,7 @@ class Check(Record):
     )
     output: Real = field(
         "the value there",
-        formula={
+        {
             "operation == 'exp'": "exp(input)",
             "operation == 'log'": "log(input)",
             "operation == 'silu'": "silu(input)",
@@ -163,7 +162,7 @@ class Check(Record):
     )
     gradient: Real = field(
         "the derivative there",
-        formula={
+        {
             "operation == 'exp'": "output",
             "operation == 'log'": "1 / input",
             "operation == 'silu'": "silu_slope(input)",
@@ -177,19 +176,19 @@ class Check(Record):
 class Gradcheck(Record):
     """An operation's VJP against central differences."""
 
-    operation: Word = field("what was checked", aligns=True)
+    operation: Word = key("what was checked")
     samples: Ints = field("flat indices of the checked coordinates")
     max_scaled_error: Real = field(
         "the worst |analytic - numerical| / max(1, |analytic|, |numerical|)"
     )
-    tolerance: Real = field("the largest that passes", formula="fixture.gradcheck_tolerance")
+    tolerance: Real = field("the largest that passes", "fixture.gradcheck_tolerance")
     status: Status = field("whether all pass")
 
 
 class Error(Record):
     """One wrong use, and what it was refused for."""
 
-    kind_: Word = field("what was wrong", aligns=True)
+    kind_: Word = key("what was wrong")
     position: Int | None = field("flat position of the id", omitted=True)
     index: Int | None = field("the id", omitted=True)
     rows: Int | None = field("rows of the table", omitted=True)

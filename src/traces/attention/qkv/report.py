@@ -5,15 +5,14 @@ from itertools import combinations
 
 import numpy as np
 
-from ...core.autodiff import constant
-from ...core.errors import ShapeMismatch
-from ...core.nn.qkv import QKV, ROLES
-from ...core.nn.splitmix64 import SplitMix64
-from ...report.learner import bracketed, bracketed_tensor, flag, flags, shape_list
-from ...report.trace import Line
-from .._probes import equal, gradient, refused
-from .._qkv_records import HISTORY
-from ..qkv import (
+from ....core.autodiff import constant
+from ....core.errors import ShapeMismatch
+from ....core.nn.qkv import QKV, ROLES
+from ....core.nn.splitmix64 import SplitMix64
+from ....report.learner import bracketed, bracketed_tensor, flag, flags, shape_list
+from ....report.trace import Line
+from ..._probes import equal, gradient, refused
+from .computation import (
     QKVFixture,
     compute,
     gradcheck,
@@ -24,6 +23,7 @@ from ..qkv import (
     replays,
     zeros,
 )
+from .records import HISTORY
 
 
 def learner_report(fixture: QKVFixture) -> Iterator[Line]:
