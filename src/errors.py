@@ -27,13 +27,14 @@ def sentence(place: str, expected: str, found: str, hint: str = "") -> str:
 
 
 def one_of(found: str, known: Iterable[str], what: str = "") -> tuple[str, str]:
-    """What was expected of `found`, which is none of `known`, and a hint if one is much like it.
+    """What was expected of `found`, none of the `known` names, and a hint if one is much like it.
 
-    Where one is near, `what` it should be says enough; otherwise all are listed.
+    Upper and lower case are alike here. Where one is near, `what` it should be says enough;
+    otherwise all are listed.
     """
     from difflib import get_close_matches  # takes milliseconds, and most starts need none
 
-    names = [*known]
+    names = {name.lower(): name for name in known}
     near = get_close_matches(found.lower(), names, 1)
-    expected = what if what and near else f"one of {', '.join(names)}"
-    return expected, f"did you mean {near[0]}?" if near else ""
+    expected = what if what and near else f"one of {', '.join(names.values())}"
+    return expected, f"did you mean {names[near[0]]}?" if near else ""

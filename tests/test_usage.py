@@ -120,4 +120,5 @@ def test_a_sentence_has_a_place_and_a_hint_if_there_are_any() -> None:
 def test_what_is_near_is_meant_and_otherwise_all_is_listed() -> None:
     assert one_of("casual", ["none", "causal"]) == ("one of none, causal", "did you mean causal?")
     assert one_of("casual", ["none", "causal"], "a mask") == ("a mask", "did you mean causal?")
+    assert one_of("kimd", ["KIND", "no"], "a kind") == ("a kind", "did you mean KIND?")
     assert one_of("zzz", ["none", "causal"], "a mask") == ("one of none, causal", "")

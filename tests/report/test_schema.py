@@ -157,7 +157,8 @@ def test_the_command_prints_the_schema() -> None:
 
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     expected = ", ".join(entries())
-    assert refusal("schema", "swigul") == f"expected one of {expected}, found 'swigul'"
+    assert refusal("schema", "none") == f"expected one of {expected}, found 'none'"
+    assert refusal("schema", "swigul") == ("expected a trace, found 'swigul'; did you mean swiglu?")
 
 
 def test_descriptions_need_docstrings() -> None:
