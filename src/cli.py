@@ -14,6 +14,7 @@ gc.disable()  # until `main`: classes that are being made are no garbage, and lo
 
 import os
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -191,9 +192,8 @@ def run_trace(
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
     form = None if show_fixture else (*asked, entry.forms()["trace"])[0]
     try:
-        emit(trace_text(entry, form, fixture, given, training), output)
-        if training:
-            training.done()
+        with training.kept() if training else nullcontext():
+            emit(trace_text(entry, form, fixture, given, training), output)
     except (OutputError, DeclarationError):
         raise
     except LlmTraceError as error:

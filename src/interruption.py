@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -12,6 +13,7 @@ INTERRUPTED = 130  # as a shell reports a program that Ctrl-C ended
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in dir(signal)]
 _unfinished: set[str] = set()
+_last_words: list[Callable[[], str]] = []
 
 
 def end_quietly_on_signals() -> None:
@@ -26,10 +28,30 @@ def _end(number: int, frame: FrameType | None) -> None:
     for path in [*_unfinished]:
         with suppress(OSError):
             os.unlink(path)
+    if _last_words:
+        _say_last_words()
     if number == signal.SIGINT:
         os._exit(INTERRUPTED)
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+
+
+def _say_last_words() -> None:
+    from .report.stdout import tell
+
+    with uninterrupted():
+        for words in _last_words:
+            tell(words())
+
+
+@contextmanager
+def last_words(words: Callable[[], str]) -> Iterator[None]:
+    """Inside, a signal that ends the process has it say these first, in one line."""
+    _last_words.append(words)
+    try:
+        yield
+    finally:
+        _last_words.remove(words)
 
 
 @contextmanager
@@ -58,3 +80,18 @@ def interruptions_raised() -> Iterator[None]:
     finally:
         for number, handler in heard.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Inside, no signal that ends the process is heard: what has to be kept is written whole."""
+    if threading.current_thread() is not threading.main_thread():  # no other one hears signals
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # one that was not set from Python
+                signal.signal(number, handler)

@@ -15,6 +15,7 @@ import click
 from .output import WRITTEN
 
 if TYPE_CHECKING:
+    from .cue_recall.state import StateFile
     from .report.trace import Trace
 
 
@@ -27,7 +28,7 @@ def training_options(command: str) -> list[click.Parameter]:
             type=click.IntRange(min=1),
             default=1,
             show_default=True,
-            help="Train in so many processes; more than one needs joblib.",
+            help="Train in so many processes.",
         ),
         click.Option(
             ["--state"],
@@ -60,7 +61,8 @@ class Training:
         self.quiet = quiet
         self.plot = plot
         self.path = state
-        self.done: Callable[[], None] = lambda: None  # what is left to do after the output
+        self.state: StateFile | None = None
+        self.epochs = 0  # that there are
 
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> Self:
@@ -73,8 +75,8 @@ class Training:
 
         Raises ClickException for what is not the fixture's fault, Abort after an interruption.
         """
-        from .cue_recall.grid import NoJoblib
         from .cue_recall.plot import PlotError, require_plot, write_plot
+        from .cue_recall.processes import LostProcess
         from .cue_recall.state import StateError, StateFile
         from .interruption import interruptions_raised
         from .report.stdout import OutputError, tell
@@ -86,21 +88,52 @@ class Training:
             if not self.resume:
                 state.refuse_existing()
             assert trace.training is not None
-            with self.bar(fixture.total_epochs) as watch, interruptions_raised():
+            self.state, self.epochs = state, fixture.total_epochs
+            with self.bar(self.epochs) as watch, interruptions_raised():
                 results = trace.training(
                     fixture, jobs=self.jobs, state=state, resume=self.resume, watch=watch
                 )
             if self.plot:
                 write_plot(self.plot, results)
         except KeyboardInterrupt:
-            if state.holds:
-                message = f"{self.path} holds what is done, --resume goes on with it"
-                tell(f"interrupted; {message}")
+            tell(self.farewell())
             raise click.Abort from None
-        except (NoJoblib, PlotError, StateError, OutputError) as error:
+        except (LostProcess, PlotError, StateError, OutputError) as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                tell(self.farewell())
+                raise click.Abort from None
             raise click.ClickException(str(error)) from error
-        self.done = state.remove
         return trace.trained(results)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside, a signal that ends the program has it say what is kept and how to go on.
+
+        Whatever else ends the training leaves its state too; a good end removes it.
+        """
+        from .interruption import last_words
+
+        with last_words(self.farewell):
+            yield
+        if self.state:
+            self.state.remove()
+
+    def farewell(self) -> str:
+        """What an interruption leaves, stored now if it is not yet, in one line."""
+        from .report.stdout import OutputError, printable
+
+        path = printable(self.path)
+        if self.state:
+            try:
+                self.state.save_latest()
+            except OutputError as error:
+                return f"interrupted; nothing is kept, as of {error}"
+            if self.state.kept is not None:
+                kept = f"{path} keeps {self.state.kept} of {self.epochs} epochs"
+                return f"interrupted; {kept}, the same command with --resume goes on"
+        if self.resume:
+            return f"interrupted; {path} is as it was, the same command goes on"
+        return "interrupted; nothing was trained yet, the same command starts anew"
 
     @contextmanager
     def bar(self, length: int) -> Iterator[Callable[[int], None]]:

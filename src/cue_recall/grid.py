@@ -4,27 +4,19 @@ A run is advanced a few epochs at a time, whoever does it; after each piece the 
 be stored. So an interruption loses little, and no bit depends on who did which piece.
 """
 
-import multiprocessing
-import signal
-import threading
-import warnings
-from collections.abc import Callable, Generator, Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..errors import Unexpected
-from .state import StateFile
+from ..interruption import uninterrupted
+from .processes import Processes
+from .state import StateFile, epochs_of
 from .training import Epoch, Memory, Plan, Run, Scores, advance, changed_cue_accuracy, start
 from .training import test_scores as scores_of_test
 
-PIECE = 5  # epochs that a worker does at once; it gets some kilobytes and gives them back
-
-
-class NoJoblib(Unexpected):
-    """Several processes need joblib."""
-
-    def __init__(self) -> None:
-        hint = "pip install 'llm-trace[grid]'"
-        super().__init__("--jobs", "joblib for more than one process", "none", hint)
+PIECE = 5  # epochs that joblib's worker does at once; it gets some kilobytes and gives them back
 
 
 class Result(NamedTuple):
@@ -49,42 +41,64 @@ def train(
 ) -> list[Result]:
     """Train every run and score its checkpoint, in the order of `runs`.
 
-    `watch` hears how many more epochs are done. Whatever ends the training early leaves `state`
-    behind. Raises StateError, NoJoblib, or a CoreError for numbers that leave the finite range.
+    `jobs` processes share the runs, of a joblib backend that is not its own where one is set; from
+    0 down it is as many as there are processors. `watch` hears how many more epochs are done.
+    Whatever ends the training early leaves `state` behind. Raises StateError, LostProcess, or a
+    CoreError for numbers that leave the finite range.
     """
     memories = {run: start(plan, run) for run in runs}
     if state and resume:
         memories |= state.load(plan, memories)
-    watch(sum(memory.epochs for memory in memories.values()))  # of integers
-    pieces = advances(plan, memories, jobs)
+    if state:
+        state.latest = plan, memories
+    crew = None
+    if jobs != 1 and not elsewhere():
+        crew = Processes(plan, memories, jobs if jobs > 0 else os.cpu_count() or 1)
     try:
-        for run, memory in pieces:
+        watch(epochs_of(memories))
+        for run, memory in crew.advances() if crew else advances(plan, memories, jobs):
             more = memory.epochs - memories[run].epochs
             memories[run] = memory
             if state:
                 state.save_at_times(plan, memories)
             watch(more)
         return [result(plan, run, memory) for run, memory in memories.items()]
-    except BaseException:
-        if state and any(memory.epochs for memory in memories.values()):
-            state.save(plan, memories)
-        with warnings.catch_warnings(action="ignore"):  # joblib tells that it cancels tasks
-            pieces.close()
+    except BaseException as error:
+        if state:
+            save_last(memories, crew, state, interrupted=isinstance(error, KeyboardInterrupt))
         raise
+    finally:
+        if crew:
+            crew.close()
 
 
-def advances(
-    plan: Plan, memories: dict[Run, Memory], jobs: int
-) -> Generator[tuple[Run, Memory], None, None]:
-    """Each piece of training as it is done, until every run has all its epochs."""
+def save_last(
+    memories: dict[Run, Memory],
+    crew: Processes | None,
+    state: StateFile,
+    *,
+    interrupted: bool,
+) -> None:
+    """Store what is done, after an interruption also what the processes are about to end."""
+    if interrupted and crew:
+        with suppress(KeyboardInterrupt):  # a second one does not wait for them
+            for run, memory in crew.under_way():
+                memories[run] = memory
+    if interrupted or epochs_of(memories):
+        with uninterrupted():
+            state.save_latest()
+
+
+def advances(plan: Plan, memories: dict[Run, Memory], jobs: int) -> Iterator[tuple[Run, Memory]]:
+    """Each piece of training as it is done, here or by joblib's backend, until all epochs are."""
+    current = dict(memories)
     if jobs == 1:
-        for run, memory in [*memories.items()]:
-            while memory.epochs < plan.epochs:
-                run, memory = piece(plan, run, memory, 1)
-                yield run, memory
+        for run in current:
+            while current[run].epochs < plan.epochs:
+                current[run] = advance(plan, run, current[run], 1)
+                yield run, current[run]
         return
     parallel, delayed = joblib_functions(jobs)
-    current = dict(memories)
     longest_first = sorted(current, key=lambda run: -run.delay)
     while waiting := [run for run in longest_first if current[run].epochs < plan.epochs]:
         done = parallel(
@@ -98,10 +112,16 @@ def advances(
 
 def piece(plan: Plan, run: Run, memory: Memory, epochs: int) -> tuple[Run, Memory]:
     """Some epochs of one run; pure, so any process may do it."""
-    main_thread = threading.current_thread() is threading.main_thread()
-    if main_thread and multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and decides
     return run, advance(plan, run, memory, epochs)
+
+
+def elsewhere() -> bool:
+    """Whether joblib has been given another backend than its processes of this machine."""
+    if "joblib" not in sys.modules:
+        return False
+    from joblib.parallel import get_active_backend
+
+    return type(get_active_backend()[0]).__name__ != "LokyBackend"
 
 
 def joblib_functions(
@@ -109,11 +129,9 @@ def joblib_functions(
 ) -> tuple[
     Callable[[Iterator[Any]], Iterator[tuple[Run, Memory]]], Callable[..., Callable[..., Any]]
 ]:
-    """joblib's Parallel for so many processes, and `delayed`. Raises NoJoblib."""
-    try:
-        from joblib import Parallel, delayed
-    except ImportError as error:
-        raise NoJoblib from error
+    """joblib's Parallel on the backend that is set, and `delayed`."""
+    from joblib import Parallel, delayed
+
     try:
         return Parallel(n_jobs=jobs, return_as="generator_unordered"), delayed
     except ValueError:  # Ray's backend gives all results at once

@@ -113,6 +113,24 @@ def test_other_seeds_draw_other_weights_and_the_same_seed_the_same() -> None:
     assert not {*first} & {*other}
 
 
+@pytest.mark.parametrize(
+    ("seed", "fractions"),  # what torch.rand(2) is after torch.manual_seed(seed)
+    [
+        (6, [0.5721975564956665, 0.5538755059242249]),
+        (2**32 + 6, [0.5721975564956665, 0.5538755059242249]),
+        (-1, [0.9937993884086609, 0.5713063478469849]),
+        (2**64 - 1, [0.9937993884086609, 0.5713063478469849]),
+        (-(2**63), [0.49625658988952637, 0.7682217955589294]),
+        (2**63, [0.49625658988952637, 0.7682217955589294]),
+        (2**31, [0.9127365350723267, 0.8284304141998291]),
+    ],
+)
+def test_a_seed_is_what_pytorch_makes_of_it(seed: int, fractions: list[float]) -> None:
+    found = records("torch-rnn", seed=seed)
+    assert of(Draw, found)[0].fractions.tolist() == fractions
+    assert of(FixtureRecord, found)[0].seed == seed
+
+
 def test_words_are_numpys_whose_legacy_generator_is_seeded_alike() -> None:
     drawn = of(Draw, records("torch-rnn", **wide(seed=20)))
     words = [word for draw in drawn for word in draw.words]
@@ -125,8 +143,15 @@ def test_words_are_numpys_whose_legacy_generator_is_seeded_alike() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"seed": 2**32}, "seed: expected a whole number from 0 to 4294967295, found 4294967296"),
-        ({"seed": -1}, "seed: expected a whole number that is at least 0, found -1"),
+        (
+            {"seed": 2**64},
+            "seed: expected a whole number from -9223372036854775808 to 18446744073709551615, "
+            "found 18446744073709551616",
+        ),
+        (
+            {"seed": -(2**63) - 1},
+            "seed: expected a whole number that is at least -9223372036854775808, found ",
+        ),
         ({"initial_state": np.zeros((1, 0))}, "initial_state: expected at least one value in"),
         ({"target": np.zeros((1, 0))}, "target: expected at least one value in every row"),
         ({"inputs": np.zeros((1, 0, 2))}, "inputs: expected from 1 to 4096 steps, found 0"),
