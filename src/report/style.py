@@ -23,7 +23,7 @@ class Style(NamedTuple):
 
 
 CANONICAL = Style()
-RUST = Style(empty="", original=True)
+RUST = Style(quoted=False, empty="", original=True)
 BARS = RUST._replace(
     separator="|",
     joiner="_",
@@ -31,6 +31,5 @@ BARS = RUST._replace(
     brackets=("[", "]"),
     shape_brackets=("[", "]"),
     shape_joiner=",",
-    quoted=False,
     framed=False,
 )
