@@ -8,7 +8,8 @@ A word outside the vocabulary is refused, as no rule for it is stated.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import count
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,12 @@ from ...core.nn.tokens import Word as SplitWord
 from ...core.nn.tokens import split_words, token_ids
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, reals, text, word, words
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Reals, Shape, Text, Word
 from .. import _proverb as proverb
 from .._probes import equal, same_bits
+from .._rows import backward_rows, forward_rows
 
 
 class PrefixEmbeddingFixture(Fixture):
@@ -72,6 +74,9 @@ def compute(fixture: PrefixEmbeddingFixture) -> Computation:
     return Computation(split, tokens, ids, table, rows, trace_backward(rows, fixture.upstream))
 
 
+EmbeddingRow = Annotated[Reals, "width"]
+
+
 class FixtureRecord(Record, kind="FIXTURE"):
     """The sizes of everything."""
 
@@ -88,7 +93,7 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class WordRecord(Record, kind="WORD"):
     """One word of the phrase on its way to a token."""
 
-    word: Int = field("0-based, in order of the phrase", aligns=True)
+    word: Int = key("0-based, in order of the phrase")
     written: Text = field("as the phrase has it")
     lower: Text = field("in lower-case")
     token: Word | None = field("without punctuation; none if nothing is left")
@@ -98,21 +103,19 @@ class WordRecord(Record, kind="WORD"):
 class Vocabulary(Record):
     """One token that the model knows."""
 
-    id: Int = field("its index in the vocabulary, and its row in the table", aligns=True)
+    id: Int = key("its index in the vocabulary, and its row in the table")
     token: Word = field("the word")
     positions: Ints = field("where the phrase has it")
-    embedding: Reals = field(
-        "its row of the table", shape="width", formula="fixture.embeddings[id]"
-    )
+    embedding: EmbeddingRow = field("its row of the table", "fixture.embeddings[id]")
 
 
 class Lookup(Record):
     """The row that one position picks."""
 
-    position: Int = field("0-based", aligns=True)
+    position: Int = key("0-based")
     token: Word = field("the word here")
     id: Int = field("its id; an index, not a measure of anything")
-    embedding: Reals = field("row id of the table", shape="width", formula="Vocabulary.embedding")
+    embedding: EmbeddingRow = field("row id of the table", "Vocabulary.embedding")
 
 
 class OneHot(Record):
@@ -126,7 +129,7 @@ class OneHot(Record):
 class Repeated(Record):
     """A token that occurs more than once."""
 
-    id: Int = field("the token's id", aligns=True)
+    id: Int = key("the token's id")
     token: Word = field("the word")
     positions: Ints = field("where it occurs")
     rows_equal: Flag = field("whether all of these positions hold the same bits")
@@ -135,13 +138,12 @@ class Repeated(Record):
 class Contribution(Record):
     """What one position gives to the row that it picked."""
 
-    position: Int = field("0-based", aligns=True)
+    position: Int = key("0-based")
     token: Word = field("the word here")
     id: Int = field("the row that receives it")
-    gradient: Reals = field(
+    gradient: EmbeddingRow = field(
         "dL/d picked row of this position",
-        shape="width",
-        formula="fixture.upstream[position]",
+        "fixture.upstream[position]",
         gradient_of="Lookup.embedding",
     )
 
@@ -149,13 +151,12 @@ class Contribution(Record):
 class EmbeddingGradient(Record):
     """What one row of the table received."""
 
-    id: Int = field("the row", aligns=True)
+    id: Int = key("the row")
     token: Word = field("the word")
     positions: Ints = field("the positions that contributed, none for a token that is not there")
-    gradient: Reals = field(
+    gradient: EmbeddingRow = field(
         "the sum of their gradients, in order of position; zero without any",
-        shape="width",
-        formula="sum(Contribution(id=id).gradient, 0)",
+        "sum(Contribution(id=id).gradient, 0)",
         gradient_of="fixture.embeddings[id]",
     )
 
@@ -183,6 +184,12 @@ def prefix_embedding_trace(
     run = compute(fixture)
     product = one_hot(run)
     places = positions_of(run.ids)
+    picked = {"token": run.tokens, "id": run.ids, "embedding": run.rows}
+    table = {
+        "token": fixture.vocabulary,
+        "positions": [places.get(index, ()) for index in range(len(fixture.vocabulary))],
+        "embedding": run.table,
+    }
     yield FixtureRecord(
         name=fixture.name,
         phrase=fixture.phrase,
@@ -194,25 +201,13 @@ def prefix_embedding_trace(
         sequence_shape=run.rows.shape,
     )
     yield from word_records(run)
-    for index, token in enumerate(fixture.vocabulary):
-        yield Vocabulary(
-            id=index,
-            token=token,
-            positions=places.get(index, ()),
-            embedding=run.table.value[index],
-        )
-    for position, (token, index) in enumerate(zip(run.tokens, run.ids, strict=True)):
-        yield Lookup(position=position, token=token, id=index, embedding=run.rows.value[position])
+    yield from forward_rows(Vocabulary, table)
+    yield from forward_rows(Lookup, picked)
     yield product
     yield from repetitions(run, places)
-    received = run.backward.adjoint(run.rows)
-    for position, (token, index) in enumerate(zip(run.tokens, run.ids, strict=True)):
-        yield Contribution(position=position, token=token, id=index, gradient=received[position])
+    yield from backward_rows(Contribution, picked, run.backward)
     gradients = run.backward.adjoint(run.table)
-    for index, token in enumerate(fixture.vocabulary):
-        yield EmbeddingGradient(
-            id=index, token=token, positions=places.get(index, ()), gradient=gradients[index]
-        )
+    yield from forward_rows(EmbeddingGradient, {**table, "gradient": gradients})
 
 
 def positions_of(ids: tuple[int, ...]) -> dict[int, list[int]]:
@@ -224,16 +219,15 @@ def positions_of(ids: tuple[int, ...]) -> dict[int, list[int]]:
 
 
 def word_records(run: Computation) -> Iterator[WordRecord]:
-    position = 0
+    positions = count()
     for index, part in enumerate(run.split):
         yield WordRecord(
             word=index,
             written=part.written,
             lower=part.lower,
             token=part.token or None,
-            position=position if part.token else None,
+            position=next(positions) if part.token else None,
         )
-        position += bool(part.token)
 
 
 def one_hot(run: Computation) -> OneHot:

@@ -11,7 +11,7 @@ Source: Vaswani et al. 2017, Attention Is All You Need, section 3.5 (arXiv:1706.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...core.nn.positions import exponents, frequencies, sinusoidal
 from ...core.numerics.trigonometric import cos, sin
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, integer, real, reals, word, words
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 from .. import _proverb as proverb
@@ -70,16 +70,20 @@ def compute(fixture: SinusoidalPositionsFixture) -> Computation:
     return Computation(omega, angles, encodings, sinusoidal(later), inputs)
 
 
+FeatureRow = Annotated[Reals, "width"]
+PairValues = Annotated[Reals, "2"]
+
+
 class FixtureRecord(Record, kind="FIXTURE"):
     """The sizes of everything."""
 
     name: Word = field("what these numbers are called")
     tokens: Int = field("positions")
     width: Int = field("features of an embedding and of a position's vector")
-    base: Real = field("what the frequencies are powers of", formula="fixture.base")
-    pairs: Int = field("complete pairs of sine and cosine", formula="width // 2")
+    base: Real = field("what the frequencies are powers of", "fixture.base")
+    pairs: Int = field("complete pairs of sine and cosine", "width // 2")
     unpaired_feature: Int | None = field(
-        "the sine without a cosine, if the width is odd", formula={"width % 2": "width - 1"}
+        "the sine without a cosine, if the width is odd", {"width % 2": "width - 1"}
     )
     shift: Int = field("how many positions further the relation looks")
     position_shape: Shape = field("tokens x width")
@@ -89,42 +93,35 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class Frequency(Record):
     """How fast one feature turns."""
 
-    feature: Int = field("0-based", aligns=True)
-    pair: Int = field("the pair of sine and cosine that it belongs to", formula="feature // 2")
+    feature: Int = key("0-based")
+    pair: Int = field("the pair of sine and cosine that it belongs to", "feature // 2")
     function: Word = field("sin for an even feature, cos for an odd one")
-    exponent: Real = field("of the base", formula="-2 * pair / width")
-    frequency: Real = field("radians a position", formula="base ** exponent")
+    exponent: Real = field("of the base", "-2 * pair / width")
+    frequency: Real = field("radians a position", "base ** exponent")
     frequency_scientific: ScientificReal = field(
-        "the same, where 12 decimals hide digits", formula="base ** exponent"
+        "the same, where 12 decimals hide digits", "base ** exponent"
     )
 
 
 class Position(Record):
     """One position's vector, and its sum with the embedding that stands there."""
 
-    position: Int = field("t, 0-based", aligns=True)
+    position: Int = key("t, 0-based")
     token: Word | None = field("the word here", omitted=True)
-    angles: Reals = field(
-        "t times each frequency, radians", shape="width", formula="position * Frequency.frequency"
-    )
-    encoding: Reals = field(
+    angles: FeatureRow = field("t times each frequency, radians", "position * Frequency.frequency")
+    encoding: FeatureRow = field(
         "the feature's function of its angle",
-        shape="width",
-        formula="where(Frequency.function == 'sin', sin(angles), cos(angles))",
+        "where(Frequency.function == 'sin', sin(angles), cos(angles))",
     )
-    embedding: Reals = field(
-        "the token's embedding", shape="width", formula="fixture.embeddings[position]"
-    )
-    input: Reals = field(
-        "what the first layer reads", shape="width", formula="embedding + encoding"
-    )
+    embedding: FeatureRow = field("the token's embedding", "fixture.embeddings[position]")
+    input: FeatureRow = field("what the first layer reads", "embedding + encoding")
 
 
 class Recurrence(Record):
     """A position whose embedding has the bits of an earlier position's."""
 
     earlier: Int = field("the first position with this embedding")
-    position: Int = field("the position at which it stands again", aligns=True)
+    position: Int = key("the position at which it stands again")
     token: Word | None = field("the word here", omitted=True)
     inputs_equal: Flag = field("whether their sums with the positions have the same bits too")
 
@@ -132,42 +129,38 @@ class Recurrence(Record):
 class Rotation(Record):
     """What the shift does to one complete pair, at whatever position."""
 
-    pair: Int = field("0-based; features 2 pair and 2 pair + 1", aligns=True)
+    pair: Int = key("0-based; features 2 pair and 2 pair + 1")
     angle: Real = field(
-        "by which the shift turns it", formula="shift * Frequency(feature=2 * pair).frequency"
+        "by which the shift turns it", "shift * Frequency(feature=2 * pair).frequency"
     )
-    cosine: Real = field("of the angle", formula="cos(angle)")
-    sine: Real = field("of the angle", formula="sin(angle)")
+    cosine: Real = field("of the angle", "cos(angle)")
+    sine: Real = field("of the angle", "sin(angle)")
 
 
 class ShiftedPair(Record):
     """One pair at one position, turned, and the pair that stands there after the shift."""
 
-    pair: Int = field("0-based", aligns=True)
-    position: Int = field("t, before the shift", aligns=True)
-    pair_here: Reals = field(
-        "s, c = sine and cosine at t",
-        shape="2",
-        formula="Position.encoding[2 * pair : 2 * pair + 2]",
+    pair: Int = key("0-based")
+    position: Int = key("t, before the shift")
+    pair_here: PairValues = field(
+        "s, c = sine and cosine at t", "Position.encoding[2 * pair : 2 * pair + 2]"
     )
-    turned: Reals = field(
+    turned: PairValues = field(
         "s cosine + c sine, c cosine - s sine, with those of ROTATION",
-        shape="2",
-        formula=(
+        (
             "stack(Rotation.cosine * pair_here[0] + Rotation.sine * pair_here[1], "
             "Rotation.cosine * pair_here[1] - Rotation.sine * pair_here[0])"
         ),
     )
-    pair_there: Reals = field(
+    pair_there: PairValues = field(
         "sine and cosine at t + shift",
-        shape="2",
-        formula=(
+        (
             "stack(sin((position + shift) * Frequency(feature=2 * pair).frequency), "
             "cos((position + shift) * Frequency(feature=2 * pair).frequency))"
         ),
     )
     difference: ScientificReal = field(
-        "the larger of both differences, absolute", formula="max(abs(turned - pair_there))"
+        "the larger of both differences, absolute", "max(abs(turned - pair_there))"
     )
     agrees: Flag = field("whether it is within the tolerance")
 
@@ -175,13 +168,9 @@ class ShiftedPair(Record):
 class Unpaired(Record):
     """Why the last sine of an odd width has no such relation of its own."""
 
-    feature: Int = field("the last feature", aligns=True)
-    at_zero: Real = field(
-        "its value at position 0", formula="Position(position=0).encoding[feature]"
-    )
-    after_shift: Real = field(
-        "its value at position 0 + shift", formula="sin(shift * Frequency.frequency)"
-    )
+    feature: Int = key("the last feature")
+    at_zero: Real = field("its value at position 0", "Position(position=0).encoding[feature]")
+    after_shift: Real = field("its value at position 0 + shift", "sin(shift * Frequency.frequency)")
     one_factor: Flag = field("whether some factor could lead from the first to the second")
 
 

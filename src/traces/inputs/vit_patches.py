@@ -11,7 +11,7 @@ Source: Dosovitskiy et al. 2021, An Image Is Worth 16x16 Words, section 3.1 (arX
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ...core.autodiff import BackwardTrace, Tensor, parameter, trace_backward
 from ...core.nn.parameters import named_parameter
 from ...core.nn.patches import PatchEmbedding, PatchPass
 from ...fixtures.fixture import Fixture, integer, prefix, reals, word
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Reals, Shape, Word
 from .. import _proverb as proverb
@@ -80,6 +80,10 @@ def build(fixture: VitPatchesFixture) -> PatchEmbedding:
     )
 
 
+ModelRow = Annotated[Reals, "model_width"]
+PatchRow = Annotated[Reals, "patch_features"]
+
+
 class FixtureRecord(Record, kind="FIXTURE"):
     """The sizes of everything."""
 
@@ -87,17 +91,14 @@ class FixtureRecord(Record, kind="FIXTURE"):
     image_shape: Shape = field("height x width x channels")
     side: Int = field("pixels on a patch's side")
     patches: Int = field(
-        "squares that the image is cut into",
-        formula="(image_shape[0] // side) * (image_shape[1] // side)",
+        "squares that the image is cut into", "(image_shape[0] // side) * (image_shape[1] // side)"
     )
-    patch_features: Int = field("pixels of a patch", formula="side * side * image_shape[2]")
+    patch_features: Int = field("pixels of a patch", "side * side * image_shape[2]")
     model_width: Int = field("features of a row, D")
-    tokens: Int = field(
-        "rows of the sequence: the class token and the patches", formula="1 + patches"
-    )
+    tokens: Int = field("rows of the sequence: the class token and the patches", "1 + patches")
     parameter_count: Int = field(
         "scalars in projection, class token and positions",
-        formula="(patch_features + 1 + tokens) * model_width",
+        "(patch_features + 1 + tokens) * model_width",
     )
     sequence_shape: Shape = field("tokens x model-width")
     restored: Flag = field("whether the patches, put back in place, are the image, bit for bit")
@@ -106,63 +107,51 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class ImageRow(Record):
     """One row of pixels."""
 
-    row: Int = field("0-based, from the top", aligns=True)
-    pixels: Reals = field("width * channels values, channels last", formula="fixture.image[row]")
+    row: Int = key("0-based, from the top")
+    pixels: Reals = field("width * channels values, channels last", "fixture.image[row]")
 
 
 class Patch(Record):
     """One square of the image, and its projection."""
 
-    patch: Int = field("0-based, row by row", aligns=True)
+    patch: Int = key("0-based, row by row")
     top: Int = field("the row of its first pixel")
     left: Int = field("the column of its first pixel")
-    features: Reals = field(
+    features: PatchRow = field(
         "its pixels row by row, channels last",
-        shape="patch_features",
-        formula=("reshape(ImageRow.pixels, *image_shape)[top : top + side, left : left + side]"),
+        "reshape(ImageRow.pixels, *image_shape)[top : top + side, left : left + side]",
     )
-    projected: Reals = field(
-        "what the model sees of it",
-        shape="model_width",
-        formula="features @ fixture.projection_weight.T",
+    projected: ModelRow = field(
+        "what the model sees of it", "features @ fixture.projection_weight.T"
     )
 
 
 class SequenceRow(Record):
     """One row of what the encoder reads."""
 
-    token: Int = field("0-based; 0 is the class token", aligns=True)
+    token: Int = key("0-based; 0 is the class token")
     patch: Int | None = field("the patch it comes from, none for the class token")
-    embedding: Reals = field(
+    embedding: ModelRow = field(
         "the class token, or the projected patch",
-        shape="model_width",
-        formula={"token == 0": "fixture.class_token", "": "Patch.projected"},
+        {"token == 0": "fixture.class_token", "": "Patch.projected"},
     )
-    position: Reals = field(
-        "the learned vector of this place",
-        shape="model_width",
-        formula="fixture.positions[token]",
-    )
-    output: Reals = field(
-        "what the encoder reads", shape="model_width", formula="embedding + position"
-    )
+    position: ModelRow = field("the learned vector of this place", "fixture.positions[token]")
+    output: ModelRow = field("what the encoder reads", "embedding + position")
 
 
 class RowBackward(Record):
     """One row on the way back; a sum hands its gradient to both addends."""
 
-    token: Int = field("0-based; 0 is the class token", aligns=True)
+    token: Int = key("0-based; 0 is the class token")
     patch: Int | None = field("the patch it comes from, none for the class token")
-    upstream: Reals = field(
+    upstream: ModelRow = field(
         "dL/d output = dL/d embedding = dL/d position",
-        shape="model_width",
-        formula="fixture.upstream[token]",
+        "fixture.upstream[token]",
         gradient_of="SequenceRow.output",
     )
-    patch_gradient: Reals | None = field(
+    patch_gradient: PatchRow | None = field(
         "dL/d features, none for the class token",
-        shape="patch_features",
-        formula={"token > 0": "upstream @ fixture.projection_weight"},
+        {"token > 0": "upstream @ fixture.projection_weight"},
         gradient_of={"token > 0": "Patch.features"},
     )
 
@@ -170,10 +159,10 @@ class RowBackward(Record):
 class ImageRowBackward(Record):
     """The gradient of one row of pixels."""
 
-    row: Int = field("0-based, from the top", aligns=True)
+    row: Int = key("0-based, from the top")
     gradient: Reals = field(
         "dL/d pixels, each from the one patch that holds it",
-        formula=(
+        (
             "reshape(RowBackward.patch_gradient, image_shape[0] // side, image_shape[1] // side,"
             " side, side, image_shape[2])[row // side, :, row % side]"
         ),
@@ -184,12 +173,11 @@ class ImageRowBackward(Record):
 class ParameterGradient(Record):
     """The gradient of one parameter."""
 
-    name: Word = field("the parameter's dotted name", aligns=True)
+    name: Word = key("the parameter's dotted name")
     shape: Shape = field("its shape; the projection's is outputs x inputs")
-    values: Reals = field(
+    values: Annotated[Reals, "shape"] = field(
         "dL/d parameter, row-major",
-        shape="shape",
-        formula={
+        {
             "name.endswith('.projection.weight')": "RowBackward.upstream[1:].T @ Patch.features",
             "name.endswith('.class_token')": "RowBackward(token=0).upstream",
             "name.endswith('.positions')": "RowBackward.upstream",

@@ -13,7 +13,8 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.nn import attention as layer
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces.attention import attention_head
-from llm_trace.traces.attention._attention_head_records import (
+from llm_trace.traces.attention.attention_head import (
+    AttentionHeadFixture,
     FixtureRecord,
     Influence,
     ParameterGradient,
@@ -23,8 +24,10 @@ from llm_trace.traces.attention._attention_head_records import (
     Softmax,
     SourceBackward,
     Zeroed,
+    build,
+    compute,
+    mask_of,
 )
-from llm_trace.traces.attention.attention_head import AttentionHeadFixture, build, compute, mask_of
 
 from ...known import close, forward, oracle, table
 from ..proverb_data import of, records, rounded

@@ -12,7 +12,8 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.core.numerics import matmul
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces.attention import attention_heads
-from llm_trace.traces.attention._attention_heads_records import (
+from llm_trace.traces.attention.attention_heads import (
+    AttentionHeadsFixture,
     Branch,
     BranchBackward,
     EqualSplit,
@@ -21,8 +22,9 @@ from llm_trace.traces.attention._attention_heads_records import (
     Packed,
     ParameterGradient,
     Stage,
+    build,
+    compute,
 )
-from llm_trace.traces.attention.attention_heads import AttentionHeadsFixture, build, compute
 
 from ...known import close, forward, oracle, table
 from ..proverb_data import of, records, rounded
