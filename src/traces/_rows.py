@@ -2,7 +2,8 @@
 
 Nodes are given by the names of fields: `{"input": x, **forward._asdict()}`. A field that declares
 `gradient_of` is read off the way back, as the adjoint of the node that it names last:
-`PositionForward.gated` is the node `gated`. What is not read off is given by keyword.
+`PositionForward.gated` is the node `gated`; where a node has the field's own name, that one is
+read. What is not read off is given by keyword.
 """
 
 import math
@@ -35,7 +36,7 @@ def forward_row(kind: type[R], nodes: Nodes, at: int | tuple[int, ...], **given:
 def backward_row(
     kind: type[R], nodes: Nodes, backward: Backward, at: int | tuple[int, ...], **given: Any
 ) -> R:
-    """The same with adjoints where the record has gradients."""
+    """The record of row `at`, with adjoints where it has gradients."""
     return _record(kind, nodes, backward, at, given)
 
 
@@ -48,7 +49,7 @@ def forward_rows(kind: type[R], nodes: Nodes, **given: Any) -> Iterator[R]:
 
 
 def backward_rows(kind: type[R], nodes: Nodes, backward: Backward, **given: Any) -> Iterator[R]:
-    """The same with adjoints where the record has gradients."""
+    """A record a row, with adjoints where it has gradients."""
     return _records(kind, nodes, backward, given)
 
 
@@ -88,19 +89,22 @@ def _records(
 
 def _values(kind: type[Record], field: Field, nodes: Nodes, backward: Backward | None) -> Any:
     """The node of a field, or its adjoint, as an array; a list of other values as it is."""
-    expressions = {expression for _, expression in field.gradient_of} if backward else set()
-    names = {expression.rpartition(".")[2] for expression in expressions} or {field.attribute}
+    where = f"{kind.__name__}.{field.attribute}"
+    if backward and field.gradient_of and field.attribute not in nodes:
+        names = {expression.rpartition(".")[2] for _, expression in field.gradient_of}
+        return backward.adjoint(_node(where, nodes, names))
+    node = _node(where, nodes, {field.attribute})
+    return node.value if isinstance(node, Tensor) else node
+
+
+def _node(where: str, nodes: Nodes, names: set[str]) -> Any:
+    """The node of the only name."""
     if len(names) != 1:
-        raise TypeError(
-            f"{kind.__name__}.{field.attribute}: expected one node, found {sorted(names)}"
-        )
+        raise TypeError(f"{where}: expected one node, found {sorted(names)}")
     (name,) = names
     if name not in nodes:
-        raise TypeError(f"{kind.__name__}.{field.attribute}: expected a node {name}, found none")
-    node = nodes[name]
-    if backward and expressions:
-        return backward.adjoint(node)
-    return node.value if isinstance(node, Tensor) else node
+        raise TypeError(f"{where}: expected a node {name}, found none")
+    return nodes[name]
 
 
 def _rows(field: Field, values: Any) -> Sequence[Any] | Array:

@@ -114,6 +114,10 @@ def test_gradients_are_the_adjoints_of_the_nodes_that_they_name() -> None:
     assert values(second)["input_gradient"] == [4.0, 20.0, 0.0]
     picked = backward_row(Backward, read, backward, (1, 0), position=1)
     assert values(picked) == values(second)
+    part = {**read, "input_gradient": np.full((2, 1, 3), 7.0)}  # a node of the field's own name
+    assert [values(row)["input_gradient"] for row in backward_rows(Backward, part, backward)] == [
+        [7.0] * 3
+    ] * 2
     swapped = backward_row(Backward, read, Swapped(), (1, 0), position=1)
     assert values(swapped)["upstream"] == [-16.0, -25.0, -36.0]
 

@@ -1,23 +1,26 @@
-"""What the traces of the encoder share: its numbers, and how they become a stack of blocks."""
+"""What the traces of the encoder share: its numbers, how they become a stack, and heads on it."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.autodiff import Mask, Tensor, add, constant, gather_rows
+from ...core.autodiff import Mask, Tensor, add, constant, gather_rows, indexed_mean_nll
 from ...core.nn.affine import Affine
-from ...core.nn.attention import AttentionHead, MultiHeadAttention
-from ...core.nn.encoder import MLP, EncoderBlock, EncoderStack, Norm, StackPass
+from ...core.nn.attention import AttentionHead, MultiHeadAttention, causal
+from ...core.nn.encoder import MLP, EncoderBlock, EncoderStack, StackPass
 from ...core.nn.layer_norm import LayerNorm
 from ...core.nn.parameters import NamedParameter, named_parameter
 from ...core.nn.positions import sinusoidal_positions
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, choice, real, reals, word, words
+from ...report.records import Record
 from .. import _proverb
+from .._probes import positions
 
 MAX_BLOCKS = 64
+Row = TypeVar("Row", bound=Record)
 
 
 class EncoderFixture(Fixture):
@@ -72,7 +75,7 @@ class EncoderFixture(Fixture):
 
 
 class NormedEncoderFixture(EncoderFixture):
-    """The same where LayerNorm may stand on either side of a branch."""
+    """An encoder whose LayerNorms stand before or after the branches, as one chooses."""
 
     norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
@@ -112,9 +115,7 @@ class Encoder(NamedTuple):
         return self.stack(h, [visible] * len(self.stack.blocks))
 
 
-def build(
-    fixture: EncoderFixture, *, blocks: int = 1, norm: Norm = "pre", final_norm: bool = True
-) -> Encoder:
+def build(fixture: EncoderFixture, *, blocks: int = 1, final_norm: bool = True) -> Encoder:
     """Blocks with parameters of their own that start from the same numbers.
 
     Raises FixtureError for too many blocks or a base of positions that is not positive, and what
@@ -124,27 +125,30 @@ def build(
         raise FixtureError("blocks", f"at most {MAX_BLOCKS}", str(blocks))
     if fixture.position_base <= 0.0:
         raise FixtureError("position_base", "a positive number", str(fixture.position_base))
-    return Encoder(
-        named_parameter("embedding.weight", fixture.embeddings),
-        fixture.position_base,
-        EncoderStack(
-            tuple(_block(fixture, f"blocks.{index}", norm) for index in range(blocks)),
-            _layer_norm(fixture, "final_norm", "final_norm") if final_norm else None,
-        ),
+    embedding = named_parameter("embedding.weight", fixture.embeddings)
+    stack = EncoderStack(
+        tuple(_block(fixture, f"blocks.{index}") for index in range(blocks)),
+        _layer_norm(fixture, "final_norm") if final_norm else None,
     )
+    return Encoder(embedding, fixture.position_base, stack)
 
 
-def _block(fixture: EncoderFixture, prefix: str, norm: Norm) -> EncoderBlock:
+def _block(fixture: EncoderFixture, prefix: str) -> EncoderBlock:
+    post = isinstance(fixture, NormedEncoderFixture) and fixture.norm == "post"
     heads = range(fixture.extents["heads"][0])
-    attention = MultiHeadAttention(
-        tuple(_head(fixture, f"{prefix}.attention.heads.{head}", head) for head in heads),
-        named_parameter(f"{prefix}.attention.output.weight", fixture.attention_output_weight),
+    return EncoderBlock(
+        _layer_norm(fixture, f"{prefix}.first_norm"),
+        MultiHeadAttention(
+            tuple(_head(fixture, f"{prefix}.attention.heads.{head}", head) for head in heads),
+            named_parameter(f"{prefix}.attention.output.weight", fixture.attention_output_weight),
+        ),
+        _layer_norm(fixture, f"{prefix}.second_norm"),
+        MLP(
+            affine(f"{prefix}.mlp.up", fixture.up_weight, fixture.up_bias),
+            affine(f"{prefix}.mlp.down", fixture.down_weight, fixture.down_bias),
+        ),
+        "post" if post else "pre",
     )
-    up = affine(f"{prefix}.mlp.up", fixture.up_weight, fixture.up_bias)
-    down = affine(f"{prefix}.mlp.down", fixture.down_weight, fixture.down_bias)
-    first = _layer_norm(fixture, f"{prefix}.first_norm", "first_norm")
-    second = _layer_norm(fixture, f"{prefix}.second_norm", "second_norm")
-    return EncoderBlock(first, attention, second, MLP(up, down), norm)
 
 
 def _head(fixture: EncoderFixture, prefix: str, head: int) -> AttentionHead:
@@ -155,10 +159,11 @@ def _head(fixture: EncoderFixture, prefix: str, head: int) -> AttentionHead:
     )
 
 
-def _layer_norm(fixture: EncoderFixture, prefix: str, field: str) -> LayerNorm:
+def _layer_norm(fixture: EncoderFixture, name: str) -> LayerNorm:
+    field = name.rpartition(".")[2]
     return LayerNorm(
-        named_parameter(f"{prefix}.gain", getattr(fixture, f"{field}_gain")),
-        named_parameter(f"{prefix}.shift", getattr(fixture, f"{field}_shift")),
+        named_parameter(f"{name}.gain", getattr(fixture, f"{field}_gain")),
+        named_parameter(f"{name}.shift", getattr(fixture, f"{field}_shift")),
         fixture.epsilon,
     )
 
@@ -194,3 +199,28 @@ class LanguageModel(NamedTuple):
     def logits(self, ids: Sequence[int], masks: Sequence[Mask | None]) -> Tensor:
         """(tokens, vocabulary), under one mask a block: row t scores what follows token t."""
         return self.head(self.encoder.stack(self.encoder.input(ids), masks).output)
+
+    def causal_logits(self, ids: Sequence[int]) -> Tensor:
+        """The logits with a causal mask in every block."""
+        return self.logits(ids, [causal(len(ids))] * len(self.encoder.stack.blocks))
+
+
+def rows_loss(logits: Tensor, rows: Sequence[int], targets: Sequence[int]) -> Tensor:
+    """Mean cross-entropy of some rows of the logits, each with its target, in nats."""
+    return indexed_mean_nll(gather_rows(logits, ids=rows), axis=1, targets=targets)
+
+
+def parameter_rows(
+    kind: Callable[..., Row],
+    parameters: Iterable[NamedParameter],
+    gradient: Callable[[Tensor], Array],
+) -> Iterator[Row]:
+    """Every parameter in turn, a vector as one row, as records with name, row, shape and values."""
+    for name, weight in parameters:
+        for row, values in enumerate(positions(gradient(weight))):
+            yield kind(
+                name=name,
+                row=row if len(weight.shape) == 2 else None,
+                shape=weight.shape,
+                values=values,
+            )

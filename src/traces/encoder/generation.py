@@ -16,7 +16,6 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.autodiff import Tensor, gather_rows, indexed_mean_nll, no_grad, softmax
 from ...core.nn.attention import causal
-from ...core.nn.encoder import Norm
 from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import choice, indices, integer, reals
@@ -25,14 +24,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
 from .. import _proverb
 from .._probes import same_bits
-from ._encoder import (
-    LanguageModel,
-    NormedEncoderFixture,
-    affine,
-    build,
-    head_bias,
-    head_weight,
-)
+from ._encoder import LanguageModel, NormedEncoderFixture, affine, build, head_bias, head_weight
 
 MAX_STEPS = 512
 
@@ -107,9 +99,8 @@ class Computation(NamedTuple):
 def compute(fixture: GenerationFixture) -> Computation:
     """Raises FixtureError where there is nothing to read or to predict."""
     check(fixture)
-    norm: Norm = "pre" if fixture.norm == "pre" else "post"
     model = LanguageModel(
-        build(fixture, blocks=fixture.blocks, norm=norm),
+        build(fixture, blocks=fixture.blocks),
         affine("head", fixture.head_weight, fixture.head_bias),
     )
     first = len(fixture.prefix)
@@ -203,8 +194,7 @@ class TeacherForced(Record):
         "the recorded token here", formula="concat(prefix, continuation)[position]"
     )
     target_id: Int = field(
-        "the recorded token that comes next",
-        formula="concat(prefix, continuation)[position + 1]",
+        "the recorded token that comes next", formula="concat(prefix, continuation)[position + 1]"
     )
     target: Word | None = field("its word", omitted=True)
     logits: Reals = field("h W_o^T + b_o, from one pass over the whole record", shape="vocabulary")

@@ -28,7 +28,6 @@ from ...core.autodiff import (
 from ...core.autodiff.errors import FullyMaskedRow
 from ...core.errors import CoreError
 from ...core.nn.attention import causal
-from ...core.nn.encoder import Norm
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import indices, integer, reals
 from ...report.records import Record, field
@@ -104,9 +103,8 @@ def compute(fixture: NextTokenFixture) -> Computation:
         raise FixtureError("record", "at least two tokens", str(len(fixture.record)))
     if len(fixture.embeddings) < 2:
         raise FixtureError("embeddings", "at least two rows", str(len(fixture.embeddings)))
-    norm: Norm = "pre" if fixture.norm == "pre" else "post"
     model = LanguageModel(
-        build(fixture, blocks=fixture.blocks, norm=norm),
+        build(fixture, blocks=fixture.blocks),
         affine("head", fixture.head_weight, fixture.head_bias),
     )
     tokens, blocks = len(fixture.inputs), fixture.blocks

@@ -18,22 +18,12 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.autodiff import Mask, Tensor, gather_rows
 from ...core.nn.attention import causal
-from ...core.nn.encoder import BlockPass, Norm, StackPass
+from ...core.nn.encoder import BlockPass, StackPass
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import indices, integer, real
 from ...report.records import Record, field
 from ...report.trace import trace
-from ...report.values import (
-    Flag,
-    Int,
-    Ints,
-    Real,
-    Reals,
-    ScientificReal,
-    ShortestReal,
-    Word,
-    YesNo,
-)
+from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, ShortestReal, Word, YesNo
 from .. import _proverb
 from .._probes import same_bits
 from ._encoder import NormedEncoderFixture, build, largest_difference
@@ -78,8 +68,7 @@ def compute(fixture: PermutationFixture) -> tuple[Experiment, ...]:
         if source in order[:position]:
             where = f"permutation[{position}]"
             raise FixtureError(where, "every position once", f"a second {source}")
-    norm: Norm = "pre" if fixture.norm == "pre" else "post"
-    encoder = build(fixture, blocks=fixture.blocks, norm=norm)
+    encoder = build(fixture, blocks=fixture.blocks)
     plain, positioned = encoder.embedded(fixture.ids), encoder.input(fixture.ids)
     reordered = encoder.input([fixture.ids[source] for source in order])
     mask = causal(len(fixture.ids))

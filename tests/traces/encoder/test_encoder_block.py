@@ -23,6 +23,7 @@ from llm_trace.traces.encoder.encoder_block.backward import (
     AttentionHeadBackward,
     LayerNormBackward,
     MLPBackward,
+    ParameterGradient,
     ResidualBackward,
 )
 from llm_trace.traces.encoder.encoder_block.forward import (
@@ -32,7 +33,6 @@ from llm_trace.traces.encoder.encoder_block.forward import (
     MLPRow,
     Residual,
 )
-from llm_trace.traces.encoder.encoder_block.gradients import ParameterGradient
 
 from ...known import close, forward, oracle, table
 from ..proverb_data import of, records, rounded
@@ -376,7 +376,7 @@ def test_wrong_numbers_are_refused(fields: dict[str, Any], error: type[Exception
     ("fields", "message"),
     [
         ({"ids": (9,) * 7}, r"ids\[0\]: expected a whole number from 0 to 8"),
-        ({"ids": (1, 2)}, "upstream: expected shape tokens=2 x model=5"),
+        ({"ids": (1, 2)}, "ids: expected shape tokens=7, found 2"),
         ({"norm": "both"}, "norm: expected one of pre, post"),
         ({"mask": "padding"}, "mask: expected one of none, causal"),
         ({"final_norm": "true"}, "final_norm: expected one of yes, no"),

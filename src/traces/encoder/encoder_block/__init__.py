@@ -18,35 +18,16 @@ from typing import NamedTuple
 from ....core.arrays import Array
 from ....core.autodiff import BackwardTrace, Tensor, trace_backward
 from ....core.nn.attention import causal
-from ....core.nn.encoder import BlockPass, StackPass
+from ....core.nn.encoder import StackPass
 from ....fixtures.fixture import choice, indices, reals
-from ....report.records import Record, field
+from ....report.records import Record, field, key
 from ....report.trace import trace
-from ....report.values import Flag, Int, Reals, ShortestReal, Word
+from ....report.values import Flag, Int, ShortestReal, Word
 from ... import _proverb
-from .._encoder import Encoder, NormedEncoderFixture, build
-from .._parameter_gradients import parameter_rows
-from .backward import (
-    AttentionBackward,
-    AttentionHeadBackward,
-    LayerNormBackward,
-    MLPBackward,
-    ResidualBackward,
-    backward_post,
-    backward_pre,
-    norm_backward,
-)
-from .forward import (
-    AttentionHeadRow,
-    AttentionRow,
-    LayerNormRow,
-    MLPRow,
-    Residual,
-    forward_post,
-    forward_pre,
-    norm_rows,
-)
-from .gradients import ParameterGradient
+from ..._rows import forward_rows
+from .._encoder import Encoder, NormedEncoderFixture, build, parameter_rows
+from .backward import Backward, ParameterGradient, block_backward, norm_backward
+from .forward import Forward, ModelRow, block_forward, norm_forward
 
 
 class EncoderBlockFixture(NormedEncoderFixture):
@@ -66,30 +47,16 @@ class Computation(NamedTuple):
     """The stack of one block, forward and backward."""
 
     encoder: Encoder
-    embedded: Tensor
-    positions: Tensor
     input: Tensor
     forward: StackPass
     backward: BackwardTrace
 
-    @property
-    def block(self) -> BlockPass:
-        """The only block's pass."""
-        return self.forward.blocks[0]
-
 
 def compute(fixture: EncoderBlockFixture) -> Computation:
-    encoder = build(
-        fixture,
-        norm="pre" if fixture.norm == "pre" else "post",
-        final_norm=fixture.final_norm == "yes",
-    )
-    tokens = len(fixture.ids)
+    encoder = build(fixture, final_norm=fixture.final_norm == "yes")
     x = encoder.input(fixture.ids)
-    embedded, positions = x.parents
-    forward = encoder(x, causal(tokens) if fixture.mask == "causal" else None)
-    backward = trace_backward(forward.output, fixture.upstream)
-    return Computation(encoder, embedded, positions, x, forward, backward)
+    forward = encoder(x, causal(len(fixture.ids)) if fixture.mask == "causal" else None)
+    return Computation(encoder, x, forward, trace_backward(forward.output, fixture.upstream))
 
 
 class FixtureRecord(Record, kind="FIXTURE"):
@@ -106,27 +73,22 @@ class FixtureRecord(Record, kind="FIXTURE"):
     norm: Word = field("pre or post: where the LayerNorms of the block stand")
     final_norm: Flag = field("whether the stack ends in a LayerNorm")
     mask: Word = field("none, or causal: position t sees the sources 0..t")
-    epsilon: ShortestReal = field(
-        "what each LayerNorm adds to a variance", formula="fixture.epsilon"
-    )
+    epsilon: ShortestReal = field("what each LayerNorm adds to a variance", "fixture.epsilon")
     parameter_count: Int = field("scalars in all parameters")
 
 
 class Input(Record):
     """What one position gives to the block."""
 
-    position: Int = field("0-based", aligns=True)
+    position: Int = key("0-based")
     token_id: Int = field("row of the embedding table")
     token: Word | None = field("its word", omitted=True)
-    embedding: Reals = field(
-        "that row", shape="model_width", formula="fixture.embeddings[token_id]"
-    )
-    encoding: Reals = field(
+    embedding: ModelRow = field("that row", "fixture.embeddings[token_id]")
+    encoding: ModelRow = field(
         "the position's sines and cosines",
-        shape="model_width",
-        formula="sinusoids(position, model_width, fixture.position_base)",
+        "sinusoids(position, model_width, fixture.position_base)",
     )
-    input: Reals = field("H0", shape="model_width", formula="embedding + encoding")
+    input: ModelRow = field("H0", "embedding + encoding")
 
 
 @trace(
@@ -143,23 +105,10 @@ class Input(Record):
 )
 def encoder_block_trace(
     fixture: EncoderBlockFixture,
-) -> Iterator[
-    FixtureRecord
-    | Input
-    | LayerNormRow
-    | AttentionHeadRow
-    | AttentionRow
-    | Residual
-    | MLPRow
-    | LayerNormBackward
-    | MLPBackward
-    | ResidualBackward
-    | AttentionHeadBackward
-    | AttentionBackward
-    | ParameterGradient
-]:
+) -> Iterator[FixtureRecord | Input | Forward | Backward | ParameterGradient]:
     run = compute(fixture)
     heads = run.encoder.stack.blocks[0].attention.heads
+    block, final_norm = run.forward.blocks[0], run.forward.final_norm
     yield FixtureRecord(
         name=fixture.name,
         tokens=len(fixture.ids),
@@ -170,28 +119,18 @@ def encoder_block_trace(
         value_width=heads[0].value_width,
         hidden_width=len(fixture.up_bias),
         norm=fixture.norm,
-        final_norm=run.forward.final_norm is not None,
+        final_norm=final_norm is not None,
         mask=fixture.mask,
         epsilon=fixture.epsilon,
         parameter_count=run.encoder.parameter_count,
     )
-    yield from inputs(fixture, run)
-    final = run.forward.final_norm
-    yield from (forward_pre if fixture.norm == "pre" else forward_post)(run.block)
-    if final:
-        yield from norm_rows("final", final)
-        yield from norm_backward("final", final, run.backward)
-    yield from (backward_pre if fixture.norm == "pre" else backward_post)(run.block, run.backward)
+    embedding, encoding = run.input.parents
+    tokens = [fixture.token_word(token) for token in fixture.ids]
+    nodes = {"embedding": embedding, "encoding": encoding, "input": run.input}
+    yield from forward_rows(Input, {**nodes, "token_id": fixture.ids, "token": tokens})
+    yield from block_forward(block, fixture.norm)
+    if final_norm:
+        yield from norm_forward("final", final_norm)
+        yield from norm_backward("final", final_norm, run.backward)
+    yield from block_backward(block, fixture.norm, run.backward)
     yield from parameter_rows(ParameterGradient, run.encoder.parameters, run.backward.adjoint)
-
-
-def inputs(fixture: EncoderBlockFixture, run: Computation) -> Iterator[Input]:
-    for position, token in enumerate(fixture.ids):
-        yield Input(
-            position=position,
-            token_id=token,
-            token=fixture.token_word(token),
-            embedding=run.embedded.value[position],
-            encoding=run.positions.value[position],
-            input=run.input.value[position],
-        )

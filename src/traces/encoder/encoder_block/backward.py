@@ -1,6 +1,8 @@
 """The way back through one encoder block: what its trace prints of it, stage by stage."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Annotated
 
 import numpy as np
 
@@ -8,9 +10,21 @@ from ....core.arrays import Array
 from ....core.autodiff import BackwardTrace, Tensor
 from ....core.nn.encoder import BlockPass
 from ....core.nn.layer_norm import LayerNormPass
-from ....report.records import Record, field
-from ....report.values import Int, Reals, Word
-from .forward import NORMS
+from ....report.records import Record, field, key
+from ....report.values import Int, Reals, Shape, Word
+from ..._rows import backward_rows, forward_rows
+from .forward import (
+    ATTENDED,
+    MLP_READS,
+    NORMS,
+    HeadsRow,
+    HiddenRow,
+    ModelRow,
+    ScoreRow,
+    SourcesRow,
+    ValueRow,
+    of,
+)
 
 FROM_ABOVE = {
     "final_norm": "LayerNormBackward(layer='final').input_gradient",
@@ -22,12 +36,11 @@ FROM_ABOVE = {
 class LayerNormBackward(Record):
     """One row back through a LayerNorm."""
 
-    layer: Word = field("final, second or first", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field(
+    layer: Word = key("final, second or first")
+    position: Int = key("0-based")
+    output_gradient: ModelRow = field(
         "dL/d output",
-        shape="model_width",
-        formula={
+        {
             "layer == 'final'": "fixture.upstream[position]",
             "layer == 'second' and norm == 'pre'": "MLPBackward.input_gradient",
             "layer == 'first' and norm == 'pre'": "AttentionBackward.input_gradient",
@@ -36,18 +49,14 @@ class LayerNormBackward(Record):
         | FROM_ABOVE,
         gradient_of="LayerNormRow.output",
     )
-    normalized_gradient: Reals = field(
+    normalized_gradient: ModelRow = field(
         "dL/d normalized",
-        shape="model_width",
-        formula={
-            f"layer == '{layer}'": f"output_gradient * fixture.{layer}_norm_gain" for layer in NORMS
-        },
+        {f"layer == '{layer}'": f"output_gradient * fixture.{layer}_norm_gain" for layer in NORMS},
         gradient_of="LayerNormRow.normalized",
     )
-    input_gradient: Reals = field(
+    input_gradient: ModelRow = field(
         "what the LayerNorm sends to its input",
-        shape="model_width",
-        formula=(
+        (
             "(normalized_gradient - mean(normalized_gradient)"
             " - LayerNormRow.normalized * mean(normalized_gradient * LayerNormRow.normalized))"
             " / sqrt(LayerNormRow.variance + epsilon)"
@@ -63,29 +72,23 @@ class LayerNormBackward(Record):
 class MLPBackward(Record, kind="MLP-BACKWARD"):
     """One row back through the MLP."""
 
-    position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field(
+    position: Int = key("0-based")
+    output_gradient: ModelRow = field(
         "dL/d output",
-        shape="model_width",
-        formula={"norm == 'post'": "LayerNormBackward(layer='second').input_gradient"} | FROM_ABOVE,
+        {"norm == 'post'": "LayerNormBackward(layer='second').input_gradient"} | FROM_ABOVE,
         gradient_of="MLPRow.output",
     )
-    hidden_gradient: Reals = field(
-        "dL/d hidden",
-        shape="hidden_width",
-        formula="output_gradient @ fixture.down_weight",
-        gradient_of="MLPRow.hidden",
+    hidden_gradient: HiddenRow = field(
+        "dL/d hidden", "output_gradient @ fixture.down_weight", gradient_of="MLPRow.hidden"
     )
-    hidden_pre_gradient: Reals = field(
+    hidden_pre_gradient: HiddenRow = field(
         "dL/d hidden-pre",
-        shape="hidden_width",
-        formula="where(MLPRow.hidden_pre > 0, hidden_gradient, 0)",
+        "where(MLPRow.hidden_pre > 0, hidden_gradient, 0)",
         gradient_of="MLPRow.hidden_pre",
     )
-    input_gradient: Reals = field(
+    input_gradient: ModelRow = field(
         "what the MLP sends to its input",
-        shape="model_width",
-        formula="hidden_pre_gradient @ fixture.up_weight",
+        "hidden_pre_gradient @ fixture.up_weight",
         gradient_of={"norm == 'pre'": "LayerNormRow(layer='second').output"},
     )
 
@@ -93,26 +96,23 @@ class MLPBackward(Record, kind="MLP-BACKWARD"):
 class AttentionBackward(Record):
     """One position back through attention."""
 
-    position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field(
+    position: Int = key("0-based")
+    output_gradient: ModelRow = field(
         "dL/d output",
-        shape="model_width",
-        formula={
+        {
             "norm == 'pre'": "ResidualBackward(sum='second').total",
             "": "LayerNormBackward(layer='first').input_gradient",
         },
         gradient_of="AttentionRow.output",
     )
-    concatenated_gradient: Reals = field(
+    concatenated_gradient: HeadsRow = field(
         "dL/d concatenated",
-        shape="heads value_width",
-        formula="output_gradient @ fixture.attention_output_weight",
+        "output_gradient @ fixture.attention_output_weight",
         gradient_of="AttentionRow.concatenated",
     )
-    input_gradient: Reals = field(
+    input_gradient: ModelRow = field(
         "what queries, keys and values of all heads send to their input",
-        shape="model_width",
-        formula=" + ".join(
+        " + ".join(
             f"reshape(AttentionHeadBackward.{role}_gradient, -1)"
             f" @ reshape(fixture.{role}_weights, -1, model_width)"
             for role in ("query", "key", "value")
@@ -124,48 +124,42 @@ class AttentionBackward(Record):
 class AttentionHeadBackward(Record):
     """One position back through one head."""
 
-    head: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    output_gradient: Reals = field(
+    head: Int = key("0-based")
+    position: Int = key("0-based")
+    output_gradient: ValueRow = field(
         "dL/d output: this head's part of concatenated-gradient",
-        shape="value_width",
-        formula="AttentionBackward.concatenated_gradient[head]",
+        "AttentionBackward.concatenated_gradient[head]",
         gradient_of="AttentionHeadRow.output",
     )
-    weights_gradient: Reals = field(
+    weights_gradient: SourcesRow = field(
         "dL/d weights, one a source j",
-        shape="tokens",
-        formula="AttentionHeadRow(position=every).value @ output_gradient",
+        "AttentionHeadRow(position=every).value @ output_gradient",
         gradient_of="AttentionHeadRow.weights",
     )
-    scores_gradient: Reals = field(
+    scores_gradient: SourcesRow = field(
         "dL/d scores",
-        shape="tokens",
-        formula=(
+        (
             "AttentionHeadRow.weights"
             " * (weights_gradient - dot(AttentionHeadRow.weights, weights_gradient))"
         ),
         gradient_of="AttentionHeadRow.scores",
     )
-    query_gradient: Reals = field(
+    query_gradient: ScoreRow = field(
         "dL/d query",
-        shape="score_width",
-        formula="scores_gradient @ AttentionHeadRow(position=every).key / sqrt(score_width)",
+        "scores_gradient @ AttentionHeadRow(position=every).key / sqrt(score_width)",
         gradient_of="AttentionHeadRow.query",
     )
-    key_gradient: Reals = field(
+    key_gradient: ScoreRow = field(
         "dL/d key, from the queries that see this position",
-        shape="score_width",
-        formula=(
+        (
             "AttentionHeadBackward(position=every).scores_gradient.T[position]"
             " @ AttentionHeadRow(position=every).query / sqrt(score_width)"
         ),
         gradient_of="AttentionHeadRow.key",
     )
-    value_gradient: Reals = field(
+    value_gradient: ValueRow = field(
         "dL/d value, from the queries that see this position",
-        shape="value_width",
-        formula=(
+        (
             "AttentionHeadRow(position=every).weights.T[position]"
             " @ AttentionHeadBackward(position=every).output_gradient"
         ),
@@ -176,30 +170,24 @@ class AttentionHeadBackward(Record):
 class ResidualBackward(Record):
     """The two ways back from a sum to what its bypass carries."""
 
-    sum: Word = field("second or first", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    bypass: Reals = field(
+    sum: Word = key("second or first")
+    position: Int = key("0-based")
+    bypass: ModelRow = field(
         "dL/d output, unchanged",
-        shape="model_width",
-        formula={
-            "sum == 'first'": "AttentionBackward.output_gradient",
-            "": "MLPBackward.output_gradient",
-        },
+        {"sum == 'first'": "AttentionBackward.output_gradient", "": "MLPBackward.output_gradient"},
         gradient_of="Residual.output",
     )
-    branch: Reals = field(
+    branch: ModelRow = field(
         "what comes back through the branch",
-        shape="model_width",
-        formula={
+        {
             "norm == 'pre'": "LayerNormBackward(layer=sum).input_gradient",
             "sum == 'first'": "AttentionBackward.input_gradient",
             "": "MLPBackward.input_gradient",
         },
     )
-    total: Reals = field(
+    total: ModelRow = field(
         "the gradient of what the bypass carried",
-        shape="model_width",
-        formula="bypass + branch",
+        "bypass + branch",
         gradient_of={
             "sum == 'first'": "Input.input",
             "norm == 'pre'": "Residual(sum='first').output",
@@ -208,59 +196,120 @@ class ResidualBackward(Record):
     )
 
 
+_HEAD = "index_after('heads', name)"
+_ROLES = ("query", "key", "value")
+
+
+def _is(part: str) -> str:
+    return f"name.endswith('{part}')"
+
+
+def _formulas() -> dict[str, str]:
+    """A row of each parameter's gradient: one output's adjoints, times the inputs."""
+    formulas = {
+        "name == 'embedding.weight'": (
+            "sum(ResidualBackward(sum='first').total[Input.token_id == row], axis=0)"
+        )
+    }
+    for layer in NORMS:
+        sent = f"LayerNormBackward(layer='{layer}').output_gradient"
+        normalized = f"LayerNormRow(layer='{layer}').normalized"
+        formulas[_is(f"{layer}_norm.gain")] = f"sum({sent} * {normalized}, axis=0)"
+        formulas[_is(f"{layer}_norm.shift")] = f"sum({sent}, axis=0)"
+    for role in _ROLES:
+        sent = f"AttentionHeadBackward(head={_HEAD}).{role}_gradient"
+        for condition, product in of(ATTENDED, f"{sent}.T[row] @ x").items():
+            formulas[_both(_is(f".{role}.weight"), condition)] = product
+    formulas[_is("attention.output.weight")] = (
+        "AttentionBackward.output_gradient.T[row] @ reshape(AttentionRow.concatenated, tokens, -1)"
+    )
+    for condition, product in of(MLP_READS, "MLPBackward.hidden_pre_gradient.T[row] @ x").items():
+        formulas[_both(_is("up.weight"), condition)] = product
+    return formulas | {
+        _is("up.bias"): "sum(MLPBackward.hidden_pre_gradient, axis=0)",
+        _is("down.weight"): "MLPBackward.output_gradient.T[row] @ MLPRow.hidden",
+        _is("down.bias"): "sum(MLPBackward.output_gradient, axis=0)",
+    }
+
+
+def _both(condition: str, other: str) -> str:
+    return f"{condition} and {other}" if other else condition
+
+
+def _parameters() -> dict[str, str]:
+    """Where the fixture has each row."""
+    norms = {
+        _is(f"{layer}_norm.{part}"): f"fixture.{layer}_norm_{part}"
+        for layer in NORMS
+        for part in ("gain", "shift")
+    }
+    heads = {_is(f".{role}.weight"): f"fixture.{role}_weights[{_HEAD}][row]" for role in _ROLES}
+    return {
+        "name == 'embedding.weight'": "fixture.embeddings[row]",
+        **norms,
+        **heads,
+        _is("attention.output.weight"): "fixture.attention_output_weight[row]",
+        _is("up.weight"): "fixture.up_weight[row]",
+        _is("up.bias"): "fixture.up_bias",
+        _is("down.weight"): "fixture.down_weight[row]",
+        _is("down.bias"): "fixture.down_bias",
+    }
+
+
+class ParameterGradient(Record):
+    """One row of a parameter's gradient, added up over all positions."""
+
+    name: Word = key("the parameter's dotted name")
+    row: Int | None = key(
+        "of a matrix, 0-based: a token id of an embedding, else the feature written", omitted=True
+    )
+    shape: Shape = field("of the whole parameter: tokens x features, else out x in")
+    values: Annotated[Reals, "columns"] = field(
+        "d loss / d this row", _formulas(), gradient_of=_parameters()
+    )
+
+    @property
+    def columns(self) -> int:
+        """How many values a row has."""
+        return self.shape[-1]
+
+
 Backward = (
-    LayerNormBackward | MLPBackward | ResidualBackward | AttentionBackward | AttentionHeadBackward
+    LayerNormBackward | MLPBackward | ResidualBackward | AttentionHeadBackward | AttentionBackward
 )
 
 
-def backward_pre(block: BlockPass, backward: BackwardTrace) -> Iterator[Backward]:
-    """From the output back to the input of a block that normalises what each branch reads."""
-    yield from mlp_backward(block, block.second_norm.output, backward)
-    yield from norm_backward("second", block.second_norm, backward)
-    yield from residual_backward("second", block.second_sum, backward)
-    yield from attention_backward(block, block.first_norm.output, backward)
-    yield from norm_backward("first", block.first_norm, backward)
-    yield from residual_backward("first", block.first_sum, backward)
-
-
-def backward_post(block: BlockPass, backward: BackwardTrace) -> Iterator[Backward]:
-    """From the output back to the input of a block that normalises each sum."""
-    yield from norm_backward("second", block.second_norm, backward)
-    yield from mlp_backward(block, block.first_norm.output, backward)
-    yield from residual_backward("second", block.second_sum, backward)
-    yield from norm_backward("first", block.first_norm, backward)
-    yield from attention_backward(block, block.input, backward)
-    yield from residual_backward("first", block.first_sum, backward)
+def block_backward(block: BlockPass, norm: str, backward: BackwardTrace) -> Iterator[Backward]:
+    """Both branches from the output to the input, each before or after its LayerNorm."""
+    pre = norm == "pre"
+    read_by_mlp = block.second_norm.output if pre else block.first_norm.output
+    read_by_attention = block.first_norm.output if pre else block.input
+    mlp = mlp_backward(block, read_by_mlp, backward)
+    attention = attention_backward(block, read_by_attention, backward)
+    for name, normed, branch, total in (
+        ("second", block.second_norm, mlp, block.second_sum),
+        ("first", block.first_norm, attention, block.first_sum),
+    ):
+        stages = branch, norm_backward(name, normed, backward)
+        yield from chain(*stages if pre else reversed(stages))
+        yield from residual_backward(name, total, backward)
 
 
 def norm_backward(
-    layer: str, norm: LayerNormPass, backward: BackwardTrace
+    layer: str, normed: LayerNormPass, backward: BackwardTrace
 ) -> Iterator[LayerNormBackward]:
     """Every row back through one LayerNorm."""
-    (x,) = norm.normalized.parents
-    sent = sent_to(x, backward, lambda sender: sender is norm.normalized)
-    for position, output in enumerate(backward.adjoint(norm.output)):
-        yield LayerNormBackward(
-            layer=layer,
-            position=position,
-            output_gradient=output,
-            normalized_gradient=backward.adjoint(norm.normalized)[position],
-            input_gradient=sent[position],
-        )
+    (x,) = normed.normalized.parents
+    sent = sent_to(x, backward, lambda sender: sender is normed.normalized)
+    nodes = {**normed._asdict(), "input_gradient": sent}
+    return backward_rows(LayerNormBackward, nodes, backward, layer=layer)
 
 
 def mlp_backward(block: BlockPass, x: Tensor, backward: BackwardTrace) -> Iterator[MLPBackward]:
     """Every row back through the MLP, which read `x`."""
     product, _ = block.mlp.hidden_pre.parents
     sent = sent_to(x, backward, lambda sender: sender is product)
-    for position, output in enumerate(backward.adjoint(block.mlp.output)):
-        yield MLPBackward(
-            position=position,
-            output_gradient=output,
-            hidden_gradient=backward.adjoint(block.mlp.hidden)[position],
-            hidden_pre_gradient=backward.adjoint(block.mlp.hidden_pre)[position],
-            input_gradient=sent[position],
-        )
+    return backward_rows(MLPBackward, {**block.mlp._asdict(), "input_gradient": sent}, backward)
 
 
 def attention_backward(
@@ -271,24 +320,10 @@ def attention_backward(
     readers = [part for head in attention.heads for part in (head.query, head.key, head.value)]
     sent = sent_to(x, backward, lambda sender: sender in readers)
     for number, head in enumerate(attention.heads):
-        for position, output in enumerate(backward.adjoint(head.output)):
-            yield AttentionHeadBackward(
-                head=number,
-                position=position,
-                output_gradient=output,
-                weights_gradient=backward.adjoint(head.weights)[position],
-                scores_gradient=backward.adjoint(head.scaled)[position],
-                query_gradient=backward.adjoint(head.query)[position],
-                key_gradient=backward.adjoint(head.key)[position],
-                value_gradient=backward.adjoint(head.value)[position],
-            )
-    for position, output in enumerate(backward.adjoint(attention.output)):
-        yield AttentionBackward(
-            position=position,
-            output_gradient=output,
-            concatenated_gradient=backward.adjoint(attention.concatenated)[position],
-            input_gradient=sent[position],
-        )
+        nodes = {**head._asdict(), "scores": head.scaled}
+        yield from backward_rows(AttentionHeadBackward, nodes, backward, head=number)
+    nodes = {**attention._asdict(), "input_gradient": sent}
+    yield from backward_rows(AttentionBackward, nodes, backward)
 
 
 def residual_backward(
@@ -296,16 +331,12 @@ def residual_backward(
 ) -> Iterator[ResidualBackward]:
     """Every row of a sum's first operand: what it gets directly, and what through the branch."""
     carried, _ = total.parents
-    bypass = sent_to(carried, backward, lambda sender: sender is total)
-    branch = sent_to(carried, backward, lambda sender: sender is not total)
-    for position, gradient in enumerate(backward.adjoint(carried)):
-        yield ResidualBackward(
-            sum=name,
-            position=position,
-            bypass=bypass[position],
-            branch=branch[position],
-            total=gradient,
-        )
+    nodes = {
+        "bypass": sent_to(carried, backward, lambda sender: sender is total),
+        "branch": sent_to(carried, backward, lambda sender: sender is not total),
+        "total": backward.adjoint(carried),
+    }
+    return forward_rows(ResidualBackward, nodes, sum=name)
 
 
 def sent_to(node: Tensor, backward: BackwardTrace, chosen: Callable[[Tensor], bool]) -> Array:

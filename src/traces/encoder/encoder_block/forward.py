@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Annotated
 
 from ....core.autodiff import Tensor
 from ....core.nn.encoder import BlockPass
 from ....core.nn.layer_norm import LayerNormPass
-from ....report.records import Record, field
+from ....report.records import Record, field, key
 from ....report.values import Int, Real, Reals, Word
+from ..._rows import forward_rows
 
 NORMS = ("first", "second", "final")
 NORMALIZED = {
@@ -25,6 +28,13 @@ MLP_READS = {
 }
 """What the MLP reads."""
 
+ModelRow = Annotated[Reals, "model_width"]
+HiddenRow = Annotated[Reals, "hidden_width"]
+ScoreRow = Annotated[Reals, "score_width"]
+ValueRow = Annotated[Reals, "value_width"]
+SourcesRow = Annotated[Reals, "tokens"]
+HeadsRow = Annotated[Reals, "heads value_width"]
+
 
 def of(rows: Mapping[str, str], formula: str) -> dict[str, str]:
     """The formula of x for each of the rows that x may be."""
@@ -34,22 +44,19 @@ def of(rows: Mapping[str, str], formula: str) -> dict[str, str]:
 class LayerNormRow(Record, kind="LAYER-NORM"):
     """One row normalised by its own statistics."""
 
-    layer: Word = field("first, second or final", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    mean: Real = field("of the row's features", formula=of(NORMALIZED, "mean(x)"))
+    layer: Word = key("first, second or final")
+    position: Int = key("0-based")
+    mean: Real = field("of the row's features", of(NORMALIZED, "mean(x)"))
     variance: Real = field(
         "of the row's features, the population's",
-        formula=of(NORMALIZED, "sum((x - mean) ** 2) / model_width"),
+        of(NORMALIZED, "sum((x - mean) ** 2) / model_width"),
     )
-    normalized: Reals = field(
-        "x by its own statistics",
-        shape="model_width",
-        formula=of(NORMALIZED, "(x - mean) / sqrt(variance + epsilon)"),
+    normalized: ModelRow = field(
+        "x by its own statistics", of(NORMALIZED, "(x - mean) / sqrt(variance + epsilon)")
     )
-    output: Reals = field(
+    output: ModelRow = field(
         "normalized, with gain and shift",
-        shape="model_width",
-        formula={
+        {
             f"layer == '{layer}'": (
                 f"fixture.{layer}_norm_gain * normalized + fixture.{layer}_norm_shift"
             )
@@ -61,174 +68,104 @@ class LayerNormRow(Record, kind="LAYER-NORM"):
 class AttentionHeadRow(Record, kind="ATTENTION-HEAD"):
     """One query of one head, and what it takes from its sources."""
 
-    head: Int = field("0-based", aligns=True)
-    position: Int = field("of the query, 0-based", aligns=True)
-    query: Reals = field(
+    head: Int = key("0-based")
+    position: Int = key("of the query, 0-based")
+    query: ScoreRow = field(
         "x through W_Q; x is what attention reads",
-        shape="score_width",
-        formula=of(ATTENDED, "x @ fixture.query_weights[head].T"),
+        of(ATTENDED, "x @ fixture.query_weights[head].T"),
     )
-    key: Reals = field(
-        "x through W_K",
-        shape="score_width",
-        formula=of(ATTENDED, "x @ fixture.key_weights[head].T"),
-    )
-    value: Reals = field(
-        "x through W_V",
-        shape="value_width",
-        formula=of(ATTENDED, "x @ fixture.value_weights[head].T"),
-    )
-    scores: Reals = field(
+    key: ScoreRow = field("x through W_K", of(ATTENDED, "x @ fixture.key_weights[head].T"))
+    value: ValueRow = field("x through W_V", of(ATTENDED, "x @ fixture.value_weights[head].T"))
+    scores: SourcesRow = field(
         "how query and key agree, one a source j, hidden ones too",
-        shape="tokens",
-        formula="AttentionHeadRow(position=every).key @ query / sqrt(score_width)",
+        "AttentionHeadRow(position=every).key @ query / sqrt(score_width)",
     )
-    weights: Reals = field(
+    weights: SourcesRow = field(
         "of the sources, 0 for hidden ones",
-        shape="tokens",
-        formula={
+        {
             "mask == 'causal'": (
                 "concat(softmax(scores[:position + 1]), zeros(tokens - position - 1))"
             ),
             "": "softmax(scores)",
         },
     )
-    output: Reals = field(
-        "the sum of the weighted values",
-        shape="value_width",
-        formula="weights @ AttentionHeadRow(position=every).value",
+    output: ValueRow = field(
+        "the sum of the weighted values", "weights @ AttentionHeadRow(position=every).value"
     )
 
 
 class AttentionRow(Record, kind="ATTENTION"):
     """All heads of one position brought back to the model's width."""
 
-    position: Int = field("0-based", aligns=True)
-    concatenated: Reals = field(
-        "the heads' outputs, one after the other",
-        shape="heads value_width",
-        formula="AttentionHeadRow.output",
+    position: Int = key("0-based")
+    concatenated: HeadsRow = field(
+        "the heads' outputs, one after the other", "AttentionHeadRow.output"
     )
-    output: Reals = field(
+    output: ModelRow = field(
         "concatenated through W_O: the branch's result",
-        shape="model_width",
-        formula="reshape(concatenated, -1) @ fixture.attention_output_weight.T",
+        "reshape(concatenated, -1) @ fixture.attention_output_weight.T",
     )
 
 
 class Residual(Record):
     """A branch's result added to what its bypass carries."""
 
-    sum: Word = field("first (attention) or second (MLP)", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    bypass: Reals = field(
+    sum: Word = key("first (attention) or second (MLP)")
+    position: Int = key("0-based")
+    bypass: ModelRow = field(
         "what did not go through the branch",
-        shape="model_width",
-        formula={
+        {
             "sum == 'first'": "Input.input",
             "norm == 'pre'": "Residual(sum='first').output",
             "": "LayerNormRow(layer='first').output",
         },
     )
-    branch: Reals = field(
-        "the branch's result",
-        shape="model_width",
-        formula={"sum == 'first'": "AttentionRow.output", "": "MLPRow.output"},
+    branch: ModelRow = field(
+        "the branch's result", {"sum == 'first'": "AttentionRow.output", "": "MLPRow.output"}
     )
-    output: Reals = field("what goes on", shape="model_width", formula="bypass + branch")
+    output: ModelRow = field("what goes on", "bypass + branch")
 
 
 class MLPRow(Record, kind="MLP"):
     """One row through the MLP."""
 
-    position: Int = field("0-based", aligns=True)
-    hidden_pre: Reals = field(
+    position: Int = key("0-based")
+    hidden_pre: HiddenRow = field(
         "x through W_1 and b_1; x is what the MLP reads",
-        shape="hidden_width",
-        formula=of(MLP_READS, "x @ fixture.up_weight.T + fixture.up_bias"),
+        of(MLP_READS, "x @ fixture.up_weight.T + fixture.up_bias"),
     )
-    hidden: Reals = field(
-        "ReLU of hidden-pre",
-        shape="hidden_width",
-        formula="where(hidden_pre > 0, hidden_pre, 0)",
-    )
-    output: Reals = field(
+    hidden: HiddenRow = field("ReLU of hidden-pre", "where(hidden_pre > 0, hidden_pre, 0)")
+    output: ModelRow = field(
         "hidden through W_2 and b_2: the branch's result",
-        shape="model_width",
-        formula="hidden @ fixture.down_weight.T + fixture.down_bias",
+        "hidden @ fixture.down_weight.T + fixture.down_bias",
     )
 
 
 Forward = LayerNormRow | AttentionHeadRow | AttentionRow | Residual | MLPRow
 
 
-def forward_pre(block: BlockPass) -> Iterator[Forward]:
-    """The block that normalises what each branch reads, in the order in which it computes."""
-    yield from norm_rows("first", block.first_norm)
-    yield from attention_rows(block)
-    yield from residual_rows("first", block.first_sum)
-    yield from norm_rows("second", block.second_norm)
-    yield from mlp_rows(block)
-    yield from residual_rows("second", block.second_sum)
+def block_forward(block: BlockPass, norm: str) -> Iterator[Forward]:
+    """Both branches in the order in which they compute: the LayerNorm first, or the branch."""
+    mlp = forward_rows(MLPRow, block.mlp._asdict())
+    for name, normed, branch, total in (
+        ("first", block.first_norm, attention_forward(block), block.first_sum),
+        ("second", block.second_norm, mlp, block.second_sum),
+    ):
+        stages = norm_forward(name, normed), chain(branch, residual_forward(name, total))
+        yield from chain(*stages if norm == "pre" else reversed(stages))
 
 
-def forward_post(block: BlockPass) -> Iterator[Forward]:
-    """The block that normalises each sum, in the order in which it computes."""
-    yield from attention_rows(block)
-    yield from residual_rows("first", block.first_sum)
-    yield from norm_rows("first", block.first_norm)
-    yield from mlp_rows(block)
-    yield from residual_rows("second", block.second_sum)
-    yield from norm_rows("second", block.second_norm)
+def norm_forward(layer: str, normed: LayerNormPass) -> Iterator[LayerNormRow]:
+    return forward_rows(LayerNormRow, normed._asdict(), layer=layer)
 
 
-def norm_rows(layer: str, norm: LayerNormPass) -> Iterator[LayerNormRow]:
-    for position, output in enumerate(norm.output.value):
-        yield LayerNormRow(
-            layer=layer,
-            position=position,
-            mean=float(norm.mean.value[position]),
-            variance=float(norm.variance.value[position]),
-            normalized=norm.normalized.value[position],
-            output=output,
-        )
-
-
-def attention_rows(block: BlockPass) -> Iterator[AttentionHeadRow | AttentionRow]:
+def attention_forward(block: BlockPass) -> Iterator[AttentionHeadRow | AttentionRow]:
     for number, head in enumerate(block.attention.heads):
-        for position, output in enumerate(head.output.value):
-            yield AttentionHeadRow(
-                head=number,
-                position=position,
-                query=head.query.value[position],
-                key=head.key.value[position],
-                value=head.value.value[position],
-                scores=head.scaled.value[position],
-                weights=head.weights.value[position],
-                output=output,
-            )
-    for position, output in enumerate(block.attention.output.value):
-        concatenated = block.attention.concatenated.value[position]
-        yield AttentionRow(position=position, concatenated=concatenated, output=output)
+        nodes = {**head._asdict(), "scores": head.scaled}
+        yield from forward_rows(AttentionHeadRow, nodes, head=number)
+    yield from forward_rows(AttentionRow, block.attention._asdict())
 
 
-def residual_rows(name: str, total: Tensor) -> Iterator[Residual]:
+def residual_forward(name: str, total: Tensor) -> Iterator[Residual]:
     bypass, branch = total.parents
-    for position, output in enumerate(total.value):
-        yield Residual(
-            sum=name,
-            position=position,
-            bypass=bypass.value[position],
-            branch=branch.value[position],
-            output=output,
-        )
-
-
-def mlp_rows(block: BlockPass) -> Iterator[MLPRow]:
-    for position, output in enumerate(block.mlp.output.value):
-        yield MLPRow(
-            position=position,
-            hidden_pre=block.mlp.hidden_pre.value[position],
-            hidden=block.mlp.hidden.value[position],
-            output=output,
-        )
+    return forward_rows(Residual, {"bypass": bypass, "branch": branch, "output": total}, sum=name)

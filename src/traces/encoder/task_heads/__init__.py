@@ -21,19 +21,17 @@ from ....fixtures.errors import FixtureError, quoted
 from ....fixtures.fixture import MAX_VALUES, choice, indices, reals
 from ....report.trace import trace
 from ... import _proverb
-from .._encoder import Encoder, EncoderFixture, affine, build, head_bias, head_weight
-from .._parameter_gradients import parameter_rows
-from .batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
-from .probes import (
-    Alone,
-    Error,
-    LargeLogits,
-    Padding,
-    alone,
-    large_logits,
-    padding_probe,
-    refusals,
+from .._encoder import (
+    Encoder,
+    EncoderFixture,
+    affine,
+    build,
+    head_bias,
+    head_weight,
+    parameter_rows,
 )
+from .batch import Batch, encoded, masked_mean, mean_square, reduced, row_losses
+from .probes import Alone, Error, LargeLogits, Padding, alone, large_logits, padding_probe, refusals
 from .records import (
     FixtureRecord,
     Loss,
@@ -78,9 +76,7 @@ class TaskHeadsFixture(EncoderFixture):
         "padding", ("padding", "causal", "none"), "Sources: real ones, real earlier ones, or all"
     )
     loss: str = choice(
-        "token-mean",
-        ("token-mean", "sequence-mean", "padding-included"),
-        "Which loss goes back",
+        "token-mean", ("token-mean", "sequence-mean", "padding-included"), "Which loss goes back"
     )
 
     @property

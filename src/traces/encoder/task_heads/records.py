@@ -106,9 +106,7 @@ class Pool(Record):
     sequence: Int = field("0-based", aligns=True)
     rows: Int = field("real rows", formula="lengths[sequence]")
     pooled: Reals = field(
-        "the mean of the real rows",
-        shape="model_width",
-        formula="mean(Row(valid=True).hidden, 0)",
+        "the mean of the real rows", shape="model_width", formula="mean(Row(valid=True).hidden, 0)"
     )
     with_padding: Reals = field(
         "the mean of all rows", shape="model_width", formula="mean(Row.hidden, 0)"
