@@ -161,6 +161,49 @@ class EmbeddingGradient(Record):
     )
 
 
+def positions_of(ids: tuple[int, ...]) -> dict[int, list[int]]:
+    """Where every id occurs, in order of first occurrence."""
+    places: dict[int, list[int]] = {}
+    for position, index in enumerate(ids):
+        places.setdefault(index, []).append(position)
+    return places
+
+
+def word_records(run: Computation) -> Iterator[WordRecord]:
+    positions = count()
+    for index, part in enumerate(run.split):
+        yield WordRecord(
+            word=index,
+            written=part.written,
+            lower=part.lower,
+            token=part.token or None,
+            position=next(positions) if part.token else None,
+        )
+
+
+def one_hot(run: Computation) -> OneHot:
+    matrix = np.zeros((len(run.ids), len(run.table.value)))
+    matrix[np.arange(len(run.ids)), run.ids] = 1.0
+    product = matmul(constant(matrix), run.table)
+    return OneHot(
+        one_hot_shape=matrix.shape,
+        product_shape=product.shape,
+        same=equal(product.value, run.rows.value),
+    )
+
+
+def repetitions(run: Computation, places: dict[int, list[int]]) -> Iterator[Repeated]:
+    for index, positions in places.items():
+        first, *others = (run.rows.value[position] for position in positions)
+        if others:
+            yield Repeated(
+                id=index,
+                token=run.tokens[positions[0]],
+                positions=positions,
+                rows_equal=all(same_bits(first, other) for other in others),
+            )
+
+
 @trace(
     "prefix-embedding",
     version=1,
@@ -208,46 +251,3 @@ def prefix_embedding_trace(
     yield from backward_rows(Contribution, picked, run.backward)
     gradients = run.backward.adjoint(run.table)
     yield from forward_rows(EmbeddingGradient, {**table, "gradient": gradients})
-
-
-def positions_of(ids: tuple[int, ...]) -> dict[int, list[int]]:
-    """Where every id occurs, in order of first occurrence."""
-    places: dict[int, list[int]] = {}
-    for position, index in enumerate(ids):
-        places.setdefault(index, []).append(position)
-    return places
-
-
-def word_records(run: Computation) -> Iterator[WordRecord]:
-    positions = count()
-    for index, part in enumerate(run.split):
-        yield WordRecord(
-            word=index,
-            written=part.written,
-            lower=part.lower,
-            token=part.token or None,
-            position=next(positions) if part.token else None,
-        )
-
-
-def one_hot(run: Computation) -> OneHot:
-    matrix = np.zeros((len(run.ids), len(run.table.value)))
-    matrix[np.arange(len(run.ids)), run.ids] = 1.0
-    product = matmul(constant(matrix), run.table)
-    return OneHot(
-        one_hot_shape=matrix.shape,
-        product_shape=product.shape,
-        same=equal(product.value, run.rows.value),
-    )
-
-
-def repetitions(run: Computation, places: dict[int, list[int]]) -> Iterator[Repeated]:
-    for index, positions in places.items():
-        first, *others = (run.rows.value[position] for position in positions)
-        if others:
-            yield Repeated(
-                id=index,
-                token=run.tokens[positions[0]],
-                positions=positions,
-                rows_equal=all(same_bits(first, other) for other in others),
-            )

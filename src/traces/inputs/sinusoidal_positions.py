@@ -10,7 +10,7 @@ one coordinate alone has no such relation: it is zero at position 0 and not zero
 Source: Vaswani et al. 2017, Attention Is All You Need, section 3.5 (arXiv:1706.03762).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 from .. import _proverb as proverb
 from .._probes import same_bits
+from .._rows import forward_rows
 
 MAX_SHIFT = 1 << 40  # larger ones would no longer be exact in an angle's position
 
@@ -44,13 +45,14 @@ class SinusoidalPositionsFixture(Fixture):
 
 
 class Computation(NamedTuple):
-    """Frequencies, angles and encodings (tokens, width), and the same after the shift."""
+    """What makes the encodings (tokens, width), the same after the shift, and the sums."""
 
-    frequencies: Array
+    exponent: Array
+    frequency: Array
     angles: Array
-    encodings: Tensor
+    encoding: Tensor
     shifted: Array
-    inputs: Tensor
+    input: Tensor
 
 
 def compute(fixture: SinusoidalPositionsFixture) -> Computation:
@@ -65,9 +67,9 @@ def compute(fixture: SinusoidalPositionsFixture) -> Computation:
         angles, later = positions * omega, (positions + float(fixture.shift)) * omega
     if not (np.isfinite(angles).all() and np.isfinite(later).all()):
         raise FixtureError("base", "one that gives finite angles", repr(fixture.base))
-    encodings = constant(sinusoidal(angles))
-    inputs = add(constant(fixture.embeddings), encodings)
-    return Computation(omega, angles, encodings, sinusoidal(later), inputs)
+    encoding = constant(sinusoidal(angles))
+    total = add(constant(fixture.embeddings), encoding)
+    return Computation(exponents(width), omega, angles, encoding, sinusoidal(later), total)
 
 
 FeatureRow = Annotated[Reals, "width"]
@@ -174,6 +176,58 @@ class Unpaired(Record):
     one_factor: Flag = field("whether some factor could lead from the first to the second")
 
 
+def words_of(fixture: SinusoidalPositionsFixture) -> Sequence[str | None]:
+    """The word at each position, if there are words."""
+    return [None] * len(fixture.embeddings) if fixture.tokens is None else fixture.tokens
+
+
+def recurrences(fixture: SinusoidalPositionsFixture, run: Computation) -> Iterator[Recurrence]:
+    first_at: dict[bytes, int] = {}
+    pairs = zip(fixture.embeddings, words_of(fixture), strict=True)
+    for position, (row, token) in enumerate(pairs):
+        earlier = first_at.setdefault(row.tobytes(), position)
+        if earlier != position:
+            yield Recurrence(
+                earlier=earlier,
+                position=position,
+                token=token,
+                inputs_equal=same_bits(run.input.value[earlier], run.input.value[position]),
+            )
+
+
+def rotations(
+    fixture: SinusoidalPositionsFixture, run: Computation
+) -> Iterator[Rotation | ShiftedPair]:
+    for pair in range(fixture.embeddings.shape[1] // 2):
+        angle = float(fixture.shift) * run.frequency[2 * pair]
+        cosine, sine = float(cos(angle)), float(sin(angle))
+        yield Rotation(pair=pair, angle=angle, cosine=cosine, sine=sine)
+        both = slice(2 * pair, 2 * pair + 2)
+        here, there = run.encoding.value[:, both], run.shifted[:, both]
+        s, c = here.T
+        turned = np.stack([s * cosine + c * sine, c * cosine - s * sine], axis=-1)
+        difference = np.abs(turned - there).max(axis=-1)
+        nodes = {
+            "pair_here": here,
+            "turned": turned,
+            "pair_there": there,
+            "difference": difference,
+            "agrees": difference <= fixture.tolerance,
+        }
+        yield from forward_rows(ShiftedPair, nodes, pair=pair)
+
+
+def lonely_sine(run: Computation, feature: int) -> Unpaired:
+    at_zero = float(run.encoding.value[0, feature])
+    after_shift = float(run.shifted[0, feature])
+    return Unpaired(
+        feature=feature,
+        at_zero=at_zero,
+        after_shift=after_shift,
+        one_factor=at_zero != 0.0 or after_shift == 0.0,
+    )
+
+
 @trace(
     "sinusoidal-positions",
     version=1,
@@ -198,81 +252,21 @@ def sinusoidal_positions_trace(
         pairs=width // 2,
         unpaired_feature=unpaired,
         shift=fixture.shift,
-        position_shape=run.encodings.shape,
-        input_shape=run.inputs.shape,
+        position_shape=run.encoding.shape,
+        input_shape=run.input.shape,
     )
-    for feature, exponent in enumerate(exponents(width)):
-        yield Frequency(
-            feature=feature,
-            pair=feature // 2,
-            function="cos" if feature % 2 else "sin",
-            exponent=exponent,
-            frequency=run.frequencies[feature],
-            frequency_scientific=run.frequencies[feature],
-        )
-    for position in range(tokens):
-        yield Position(
-            position=position,
-            token=label(fixture, position),
-            angles=run.angles[position],
-            encoding=run.encodings.value[position],
-            embedding=fixture.embeddings[position],
-            input=run.inputs.value[position],
-        )
+    yield from forward_rows(
+        Frequency,
+        {
+            **run._asdict(),
+            "pair": [feature // 2 for feature in range(width)],
+            "function": ["cos" if feature % 2 else "sin" for feature in range(width)],
+            "frequency_scientific": run.frequency,
+        },
+    )
+    nodes = {**run._asdict(), "token": words_of(fixture), "embedding": fixture.embeddings}
+    yield from forward_rows(Position, nodes)
     yield from recurrences(fixture, run)
     yield from relation
     if unpaired is not None and tokens:
         yield lonely_sine(run, unpaired)
-
-
-def label(fixture: SinusoidalPositionsFixture, position: int) -> str | None:
-    return fixture.tokens[position] if fixture.tokens is not None else None
-
-
-def recurrences(fixture: SinusoidalPositionsFixture, run: Computation) -> Iterator[Recurrence]:
-    first_at: dict[bytes, int] = {}
-    for position, row in enumerate(fixture.embeddings):
-        earlier = first_at.setdefault(row.tobytes(), position)
-        if earlier != position:
-            yield Recurrence(
-                earlier=earlier,
-                position=position,
-                token=label(fixture, position),
-                inputs_equal=same_bits(run.inputs.value[earlier], run.inputs.value[position]),
-            )
-
-
-def rotations(
-    fixture: SinusoidalPositionsFixture, run: Computation
-) -> Iterator[Rotation | ShiftedPair]:
-    tokens, width = run.angles.shape
-    for pair in range(width // 2):
-        angle = float(fixture.shift) * run.frequencies[2 * pair]
-        cosine, sine = float(cos(angle)), float(sin(angle))
-        yield Rotation(pair=pair, angle=angle, cosine=cosine, sine=sine)
-        for position in range(tokens):
-            here = run.encodings.value[position, 2 * pair : 2 * pair + 2]
-            there = run.shifted[position, 2 * pair : 2 * pair + 2]
-            s, c = here.tolist()
-            turned = np.array([s * cosine + c * sine, c * cosine - s * sine])
-            difference = float(np.abs(turned - there).max())
-            yield ShiftedPair(
-                pair=pair,
-                position=position,
-                pair_here=here,
-                turned=turned,
-                pair_there=there,
-                difference=difference,
-                agrees=difference <= fixture.tolerance,
-            )
-
-
-def lonely_sine(run: Computation, feature: int) -> Unpaired:
-    at_zero = float(run.encodings.value[0, feature])
-    after_shift = float(run.shifted[0, feature])
-    return Unpaired(
-        feature=feature,
-        at_zero=at_zero,
-        after_shift=after_shift,
-        one_factor=at_zero != 0.0 or after_shift == 0.0,
-    )

@@ -25,6 +25,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Reals, Shape, Word
 from .. import _proverb as proverb
 from .._probes import gradient, same_bits
+from .._rows import forward_rows
 
 IMAGE = [[[(6 * row + column) / 10] for column in range(6)] for row in range(6)]
 PROJECTION = [
@@ -190,6 +191,24 @@ class ParameterGradient(Record):
     )
 
 
+def corners(run: Computation) -> Iterator[tuple[int, int]]:
+    """The upper left pixel of every patch, row by row."""
+    height, width, _ = run.image.shape
+    side = run.embedding.side
+    for top in range(0, height, side):
+        for left in range(0, width, side):
+            yield top, left
+
+
+def restored(run: Computation) -> Array:
+    """An image of the patches, each put where it was cut."""
+    side, channels = run.embedding.side, run.image.shape[2]
+    image = np.zeros(run.image.shape)
+    for patch, (top, left) in zip(run.forward.patches.value, corners(run), strict=True):
+        image[top : top + side, left : left + side] = patch.reshape(side, side, channels)
+    return image
+
+
 @trace(
     "vit-patches",
     version=1,
@@ -225,49 +244,19 @@ def vit_patches_trace(
     )
     for row, pixels in enumerate(run.image.value):
         yield ImageRow(row=row, pixels=pixels)
-    for patch, (top, left) in enumerate(corners(run)):
-        yield Patch(
-            patch=patch,
-            top=top,
-            left=left,
-            features=forward.patches.value[patch],
-            projected=forward.projected.value[patch],
-        )
-    for token in range(forward.output.shape[0]):
-        yield SequenceRow(
-            token=token,
-            patch=token - 1 if token else None,
-            embedding=forward.tokens.value[token],
-            position=fixture.positions[token],
-            output=forward.output.value[token],
-        )
-    upstream, patches = backward.adjoint(forward.output), backward.adjoint(forward.patches)
-    for token in range(forward.output.shape[0]):
-        yield RowBackward(
-            token=token,
-            patch=token - 1 if token else None,
-            upstream=upstream[token],
-            patch_gradient=patches[token - 1] if token else None,
-        )
+    corner = {"top": [top for top, _ in corners(run)], "left": [left for _, left in corners(run)]}
+    yield from forward_rows(
+        Patch, {**corner, "features": forward.patches, "projected": forward.projected}
+    )
+    patch_of = [None, *range(len(forward.patches.value))]
+    rows = {"patch": patch_of, "embedding": forward.tokens, "position": fixture.positions}
+    yield from forward_rows(SequenceRow, {**rows, "output": forward.output})
+    gradients = {
+        "upstream": backward.adjoint(forward.output),
+        "patch_gradient": [None, *backward.adjoint(forward.patches)],
+    }
+    yield from forward_rows(RowBackward, {"patch": patch_of, **gradients})
     for row, pixels in enumerate(backward.adjoint(run.image)):
         yield ImageRowBackward(row=row, gradient=pixels)
     for name, value in run.embedding.parameters:
         yield ParameterGradient(name=name, shape=value.shape, values=gradient(value))
-
-
-def corners(run: Computation) -> Iterator[tuple[int, int]]:
-    """The upper left pixel of every patch, row by row."""
-    height, width, _ = run.image.shape
-    side = run.embedding.side
-    for top in range(0, height, side):
-        for left in range(0, width, side):
-            yield top, left
-
-
-def restored(run: Computation) -> Array:
-    """An image of the patches, each put where it was cut."""
-    side, channels = run.embedding.side, run.image.shape[2]
-    image = np.zeros(run.image.shape)
-    for patch, (top, left) in zip(run.forward.patches.value, corners(run), strict=True):
-        image[top : top + side, left : left + side] = patch.reshape(side, side, channels)
-    return image
