@@ -137,7 +137,7 @@ def test_wrong_fixtures_end_in_one_line() -> None:
         records(COMMAND, vocabulary=(*PrefixEmbeddingFixture().vocabulary[:8], "a"))
     with pytest.raises(FixtureError, match="upstream: expected 2 rows"):
         records(COMMAND, phrase="a journey")
-    with pytest.raises(FixtureError, match="vocabulary=2"):
+    with pytest.raises(FixtureError, match="vocabulary: expected shape vocabulary=9, found 2"):
         PrefixEmbeddingFixture(vocabulary=("a", "b"))
     with pytest.raises(FixtureError, match="phrase: expected one line of printable ASCII"):
         PrefixEmbeddingFixture(phrase="a\njourney")

@@ -288,7 +288,7 @@ def test_a_wrong_slope_is_seen_by_the_difference_quotients(
             {"inputs": np.zeros(4097), "target_values": np.zeros(4097)},
             "inputs: expected from 1 to 4096 steps, found 4097",
         ),
-        ({"inputs": np.zeros(2)}, "target_values: expected shape steps=2, found 3"),
+        ({"inputs": np.zeros(2)}, "inputs: expected shape steps=3, found 2"),
         ({"activation": "selu"}, "activation: expected one of identity, tanh, sigmoid, relu"),
         ({"targets": "first"}, "targets: expected one of last, every, last-two"),
         ({"learning_rate": float("nan")}, "learning_rate: expected a finite number"),

@@ -285,7 +285,7 @@ def test_a_contribution_that_gets_lost_turns_equal(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"inputs": np.zeros((1, 0, 2))}, "target_values: expected shape sequences=1 x steps=0"),
+        ({"inputs": np.zeros((1, 0, 2))}, "inputs: expected shape sequences=1 x steps=3"),
         (
             {"inputs": np.zeros((1, 0, 2)), "target_values": np.zeros((1, 0, 2))},
             "inputs: expected from 1 to 4096 steps, found 0",

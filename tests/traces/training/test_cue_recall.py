@@ -163,7 +163,7 @@ def test_what_has_learnt_follows_a_changed_cue() -> None:
         ({"train": 1 << 40}, "train: expected at most 4194304 values"),
         ({"rnn_width": 1 << 20}, "widths: expected at most 4194304 values"),
         ({"batch": 4096, "train": 4096, "rnn_width": 1000}, "batch: expected at most 4194304"),
-        ({"table_delays": (1,)}, "table_means: expected shape"),
+        ({"table_delays": (1,)}, "table_delays: expected shape table=3, found 1"),
     ],
 )
 def test_a_wrong_fixture_ends_in_one_line(fields: dict[str, Any], message: str) -> None:

@@ -147,7 +147,10 @@ def test_no_threshold_tries_nothing() -> None:
     [
         ({"head_bias": np.zeros(2)}, "head_bias: expected shape outputs=1, found 2"),
         ({"thresholds": np.array([np.inf])}, "thresholds[0]: expected a finite number, found inf"),
-        ({"input_weight": np.zeros(2)}, "input_weight: expected shape hidden x features, found 2"),
+        (
+            {"input_weight": np.zeros(2)},
+            "input_weight: expected shape hidden=2 x features, found 2",
+        ),
     ],
 )
 def test_wrong_fixtures_end_in_one_line(changed: dict[str, Any], message: str) -> None:
