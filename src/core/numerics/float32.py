@@ -11,7 +11,7 @@ from ..arrays import Array
 from .double_double import two_sum
 from .hyperbolic import tanh as tanh_
 
-__all__ = ["Array32", "fused_multiply_add", "nearest", "tanh"]
+__all__ = ["Array32", "fused_multiply_add", "nearest", "tanh", "units_between"]
 
 Array32: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float32]]
 
@@ -39,3 +39,17 @@ def fused_multiply_add(left: Array32, right: Array32, addend: Array32) -> Array3
 def tanh(x: Array32) -> Array32:
     """Hyperbolic tangent, correctly rounded to float64 and from there to float32."""
     return nearest(tanh_(x.astype(np.float64)))
+
+
+def units_between(low: Array32, high: Array32) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many float32 numbers lie from each of `low` up to `high`; negative where that is below.
+
+    Between numbers of one binade these are units in the last place. Both zeros are one number.
+    """
+    return _rank(high) - _rank(low)
+
+
+def _rank(values: Array32) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The place of a number among all float32 numbers, 0 for zero."""
+    pattern = values.view(np.int32).astype(np.int64)
+    return np.where(pattern < 0, -(pattern & 0x7FFFFFFF), pattern)

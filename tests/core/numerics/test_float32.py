@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_trace.core.numerics import tanh as tanh64
-from llm_trace.core.numerics.float32 import Array32, fused_multiply_add, nearest, tanh
+from llm_trace.core.numerics.float32 import (
+    Array32,
+    fused_multiply_add,
+    nearest,
+    tanh,
+    units_between,
+)
 
 FLOATS = st.floats(-(2.0**40), 2.0**40, width=32, allow_subnormal=False)
 
@@ -70,3 +76,22 @@ def test_tanh_is_rounded_to_double_and_then_to_single_precision(value: float) ->
     found = tanh(x)
     assert found.dtype == np.float32
     assert float(found[0]) == float(np.float32(tanh64(x.astype(np.float64))[0]))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "units"),
+    [
+        (1.0, 1.0, 0),
+        (1.0, 1.0 + 2.0**-23, 1),
+        (1.0, 1.0 - 2.0**-24, -1),
+        (1.0, 2.0, 2**23),
+        (-1.0, -2.0, -(2**23)),
+        (0.0, -0.0, 0),
+        (-(2.0**-149), 2.0**-149, 2),
+        (-1.0, 1.0, 2 * 127 * 2**23),
+    ],
+)
+def test_units_between_count_float32_numbers(low: float, high: float, units: int) -> None:
+    ends = np.array([low], np.float32), np.array([high], np.float32)
+    assert units_between(*ends).tolist() == [units]
+    assert units_between(*ends[::-1]).tolist() == [-units]

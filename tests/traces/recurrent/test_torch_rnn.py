@@ -1,6 +1,7 @@
 """The PyTorch example: every bit that the reference holds, and what changes with other numbers."""
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from llm_trace.core.errors import OutOfRange
 from llm_trace.fixtures.errors import FixtureError
+from llm_trace.fixtures.reading import read_fixture
+from llm_trace.fixtures.showing import toml
 from llm_trace.traces.recurrent import torch_rnn
 from llm_trace.traces.recurrent.torch_rnn import (
     Draw,
@@ -16,6 +19,7 @@ from llm_trace.traces.recurrent.torch_rnn import (
     Loss,
     Parameter,
     Prediction,
+    Reference,
     State,
 )
 
@@ -152,6 +156,14 @@ def test_words_are_numpys_whose_legacy_generator_is_seeded_alike() -> None:
             {"seed": -(2**63) - 1},
             "seed: expected a whole number that is at least -9223372036854775808, found ",
         ),
+        (
+            {"seed": 7, "reference_output": np.zeros((1, 2, 2))},
+            "reference_output: expected shape sequences=1 x steps=3 x hidden=2, found 1 x 2 x 2",
+        ),
+        (
+            {"reference_loss": 1e39},
+            "reference_loss: expected numbers within the range of float32, found 1e+39",
+        ),
         ({"initial_state": np.zeros((1, 0))}, "initial_state: expected at least one value in"),
         ({"target": np.zeros((1, 0))}, "target: expected at least one value in every row"),
         ({"inputs": np.zeros((1, 0, 2))}, "inputs: expected from 1 to 4096 steps, found 0"),
@@ -172,3 +184,121 @@ def test_wrong_fixtures_end_in_one_line(changed: dict[str, Any], message: str) -
 def test_a_loss_beyond_single_precision_is_refused() -> None:
     with pytest.raises(OutOfRange, match="RNN loss: expected numbers within the range of"):
         records("torch-rnn", target=np.array([[1e30]]))
+
+
+# What PyTorch 2.13.0 for CPUs gave for the default numbers on an AMD processor with AVX-512, where
+# another run gave the defaults; how far that is away was counted there, from the bits.
+OTHER_RUN: dict[str, Any] = {
+    "reference_output": [
+        [
+            [0.012800706550478935, 0.12181072682142258],
+            [0.009299000725150108, 0.09145613759756088],
+            [0.03837886080145836, 0.3140568435192108],
+        ]
+    ],
+    "reference_prediction": [[-0.14446969330310822]],
+    "reference_loss": 0.20767058432102203,
+    "reference_weight_ih_l0_grad": [
+        [-0.02359894849359989, 0.021755751222372055],
+        [0.11489548534154892, 0.054210834205150604],
+    ],
+    "reference_weight_hh_l0_grad": [
+        [0.0006163812940940261, 0.005703117232769728],
+        [0.0038074960466474295, 0.0370427668094635],
+    ],
+    "reference_head_weight_grad": [[-0.0247340127825737, -0.2024001181125641]],
+}
+OTHER_RUN_IS_OFF = {
+    "output": [0, 0, 0, 1, 0, 1],
+    "prediction": [-1],
+    "loss": [3],
+    "weight_ih_l0.grad": [-2, -1, 0, 0],
+    "weight_hh_l0.grad": [-1, -3, 0, 0],
+    "head.weight.grad": [-1, -2],
+}
+
+
+def compared(**fields: Any) -> dict[str, Reference]:
+    arrays = {name: np.array(value) if name != "seed" else value for name, value in fields.items()}
+    return {record.tensor: record for record in of(Reference, records("torch-rnn", **arrays))}
+
+
+def test_the_default_reference_is_pytorchs_run_and_no_bit_is_off() -> None:
+    found, torch = compared(), KNOWN["torch"]
+    known = {
+        **dict(zip(torch_rnn.NAMES, KNOWN["weights_hex"].values(), strict=True)),
+        "output": hexadecimal([value for row in torch["h"] for value in row]),
+        "prediction": hexadecimal([torch["prediction"]]),
+        "loss": hexadecimal([torch["loss"]]),
+        **{
+            f"{name}.grad": bits
+            for name, bits in zip(torch_rnn.NAMES, torch["grads_hex"].values(), strict=True)
+        },
+    }
+    assert {tensor: record.bits for tensor, record in found.items()} == known
+    for record in found.values():
+        assert record.off == [0] * len(known[record.tensor])
+        assert record.largest == 0
+
+
+def test_another_run_is_off_by_what_was_counted_in_its_bits() -> None:
+    found = compared(**OTHER_RUN)
+    assert {name: found[name].off for name in OTHER_RUN_IS_OFF} == OTHER_RUN_IS_OFF
+    for name, off in OTHER_RUN_IS_OFF.items():
+        assert found[name].largest == max(map(abs, off))
+        given = np.array(OTHER_RUN["reference_" + name.replace(".", "_")])
+        assert np.array_equal(np.reshape(found[name].values, given.shape), given)
+
+
+def test_what_is_not_given_is_no_reference_as_soon_as_one_is() -> None:
+    found = compared(reference_loss=0.2)
+    absent = {tensor for tensor, record in found.items() if record.off is None}
+    assert absent == {*found} - {"loss"}
+    (off,) = found["loss"].off or ()
+    steps, at = 0, np.float32(0.2)
+    while at != np.float32(KNOWN["torch"]["loss"]) and steps < off:
+        at, steps = np.nextafter(at, np.float32(1.0)), steps + 1
+    assert (steps, at) == (off, np.float32(KNOWN["torch"]["loss"]))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 7},
+        {"inputs": [[[0.2, -0.1], [0.0, 0.3], [0.4, 0.2]]]},
+        {"initial_state": [[0.0, 0.1]]},
+        {"initial_state": [[0.0, 0.0, 0.0]]},
+        {"target": [[0.25]]},
+        wide(),
+    ],
+)
+def test_other_numbers_have_no_default_reference(changed: dict[str, Any]) -> None:
+    found = compared(**changed)
+    assert [*found] == [*compared()]
+    for record in found.values():
+        assert (record.values, record.bits, record.off, record.largest) == (None,) * 4
+
+
+def test_the_same_numbers_given_again_keep_it() -> None:
+    defaults = torch_rnn.TorchRNNFixture()
+    again = {name: getattr(defaults, name) for name in ("seed", "inputs", "target")}
+    assert compared(**again)["output"].largest == 0
+
+
+def test_other_numbers_with_a_reference_are_compared() -> None:
+    plain = of(State, records("torch-rnn", **wide()))
+    output = np.array([state.state for state in plain]).reshape(2, 5, 4)
+    beyond = np.nextafter(output.astype(np.float32), np.float32(2.0)).astype(np.float64)
+    found = compared(**wide(reference_output=beyond))
+    assert found["output"].off == [-1] * 40
+    assert found["loss"].off is None
+
+
+def test_a_fixture_that_is_shown_keeps_its_references(tmp_path: Path) -> None:
+    file = tmp_path / "shown.toml"
+    for fields in ({}, {"seed": 7}, {"seed": 7, "reference_loss": 0.25}):
+        fixture = torch_rnn.TorchRNNFixture(**fields)
+        text = "".join(toml(fixture))
+        file.write_text(text, encoding="ascii")
+        again = read_fixture(torch_rnn.TorchRNNFixture, str(file))
+        assert "".join(toml(again)) == text
