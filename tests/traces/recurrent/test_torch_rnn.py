@@ -11,8 +11,8 @@ from llm_trace.core.errors import OutOfRange
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.fixtures.reading import read_fixture
 from llm_trace.fixtures.showing import toml
-from llm_trace.traces.recurrent import torch_rnn
-from llm_trace.traces.recurrent.torch_rnn import (
+from llm_trace.traces.recurrent._torch_rnn_fixture import NAMES, TorchRNNFixture
+from llm_trace.traces.recurrent._torch_rnn_records import (
     Draw,
     FixtureRecord,
     Gradient,
@@ -37,7 +37,7 @@ def test_the_weights_are_pytorchs_bits() -> None:
     found = records("torch-rnn")
     drawn = of(Draw, found)
     assert [word for draw in drawn for word in draw.words] == KNOWN["mt19937_first12"][:10]
-    for name, key in zip(torch_rnn.NAMES, KNOWN["weights_hex"], strict=True):
+    for name, key in zip(NAMES, KNOWN["weights_hex"], strict=True):
         mine = [draw for draw in drawn if draw.parameter == name]
         bits = [pattern for draw in mine for pattern in draw.bits]
         assert bits == KNOWN["weights_hex"][key] != KNOWN["weights_hex_two_rounding_variant"][key]
@@ -54,7 +54,7 @@ def test_the_pass_forward_and_back_is_pytorchs_bits() -> None:
     (prediction,), (loss,) = of(Prediction, found), of(Loss, found)
     assert prediction.bits == hexadecimal([torch["prediction"]])
     assert loss.bits == hexadecimal([torch["loss"]])[0]
-    for name, key in zip(torch_rnn.NAMES, torch["grads_hex"], strict=True):
+    for name, key in zip(NAMES, torch["grads_hex"], strict=True):
         rows = [record for record in of(Gradient, found) if record.parameter == name]
         assert [bits for row in rows for bits in row.bits] == torch["grads_hex"][key]
         assert column(rows, "gradient").tolist() == torch["grads"][key]
@@ -226,13 +226,13 @@ def compared(**fields: Any) -> dict[str, Reference]:
 def test_the_default_reference_is_pytorchs_run_and_no_bit_is_off() -> None:
     found, torch = compared(), KNOWN["torch"]
     known = {
-        **dict(zip(torch_rnn.NAMES, KNOWN["weights_hex"].values(), strict=True)),
+        **dict(zip(NAMES, KNOWN["weights_hex"].values(), strict=True)),
         "output": hexadecimal([value for row in torch["h"] for value in row]),
         "prediction": hexadecimal([torch["prediction"]]),
         "loss": hexadecimal([torch["loss"]]),
         **{
             f"{name}.grad": bits
-            for name, bits in zip(torch_rnn.NAMES, torch["grads_hex"].values(), strict=True)
+            for name, bits in zip(NAMES, torch["grads_hex"].values(), strict=True)
         },
     }
     assert {tensor: record.bits for tensor, record in found.items()} == known
@@ -247,7 +247,9 @@ def test_another_run_is_off_by_what_was_counted_in_its_bits() -> None:
     for name, off in OTHER_RUN_IS_OFF.items():
         assert found[name].largest == max(map(abs, off))
         given = np.array(OTHER_RUN["reference_" + name.replace(".", "_")])
-        assert np.array_equal(np.reshape(found[name].values, given.shape), given)
+        values = found[name].values
+        assert values is not None
+        assert np.array_equal(values.reshape(given.shape), given)
 
 
 def test_what_is_not_given_is_no_reference_as_soon_as_one_is() -> None:
@@ -280,7 +282,7 @@ def test_other_numbers_have_no_default_reference(changed: dict[str, Any]) -> Non
 
 
 def test_the_same_numbers_given_again_keep_it() -> None:
-    defaults = torch_rnn.TorchRNNFixture()
+    defaults = TorchRNNFixture()
     again = {name: getattr(defaults, name) for name in ("seed", "inputs", "target")}
     assert compared(**again)["output"].largest == 0
 
@@ -297,8 +299,8 @@ def test_other_numbers_with_a_reference_are_compared() -> None:
 def test_a_fixture_that_is_shown_keeps_its_references(tmp_path: Path) -> None:
     file = tmp_path / "shown.toml"
     for fields in ({}, {"seed": 7}, {"seed": 7, "reference_loss": 0.25}):
-        fixture = torch_rnn.TorchRNNFixture(**fields)
+        fixture = TorchRNNFixture(**fields)
         text = "".join(toml(fixture))
         file.write_text(text, encoding="ascii")
-        again = read_fixture(torch_rnn.TorchRNNFixture, str(file))
+        again = read_fixture(TorchRNNFixture, str(file))
         assert "".join(toml(again)) == text
