@@ -9,7 +9,7 @@ chosen. The head is untrained, so neither continuation means anything.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ...core.nn.attention import causal
 from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import choice, indices, integer, reals
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
 from .. import _proverb
@@ -170,6 +170,9 @@ def inverse_cdf(cumulative: Array, draw: float) -> int:
     return int(above[0]) if above.size else int(np.flatnonzero(cumulative == cumulative[-1])[0])
 
 
+VocabularyRow = Annotated[Reals, "vocabulary"]
+
+
 class FixtureRecord(Record, kind="FIXTURE"):
     """The tokens, the model, and what ends a generation."""
 
@@ -189,19 +192,17 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class TeacherForced(Record):
     """One row of the recorded sequence, which predicts a token of the continuation."""
 
-    position: Int = field("the row, 0-based", aligns=True)
-    input_id: Int = field(
-        "the recorded token here", formula="concat(prefix, continuation)[position]"
-    )
+    position: Int = key("the row, 0-based")
+    input_id: Int = field("the recorded token here", "concat(prefix, continuation)[position]")
     target_id: Int = field(
-        "the recorded token that comes next", formula="concat(prefix, continuation)[position + 1]"
+        "the recorded token that comes next", "concat(prefix, continuation)[position + 1]"
     )
     target: Word | None = field("its word", omitted=True)
-    logits: Reals = field("h W_o^T + b_o, from one pass over the whole record", shape="vocabulary")
+    logits: VocabularyRow = field("h W_o^T + b_o, from one pass over the whole record")
     same_alone: YesNo = field("whether a pass over the prefix alone gives the same bits")
-    probability: Real = field("of the target", formula="softmax(logits)[target_id]")
+    probability: Real = field("of the target", "softmax(logits)[target_id]")
     cross_entropy: Real = field(
-        "-log probability, from the logits, in nats", formula="-log_softmax(logits)[target_id]"
+        "-log probability, from the logits, in nats", "-log_softmax(logits)[target_id]"
     )
     predicted_id: Int = field("the first of the largest logits")
     correct: Flag = field("whether predicted-id is target-id")
@@ -210,22 +211,21 @@ class TeacherForced(Record):
 class Generation(Record):
     """One token that was chosen."""
 
-    rule: Word = field("greedy or sampled", aligns=True)
-    step: Int = field("0-based", aligns=True)
+    rule: Word = key("greedy or sampled")
+    step: Int = key("0-based")
     prefix: Ints = field(
         "all tokens before it, recorded and generated",
-        formula={
+        {
             "step == 0": "FixtureRecord.prefix",
             "": ("concat(Generation(step=step - 1).prefix, [Generation(step=step - 1).chosen_id])"),
         },
     )
-    logits: Reals = field("h W_o^T + b_o of the last row", shape="vocabulary")
-    probabilities: Reals = field("of every class", shape="vocabulary", formula="softmax(logits)")
-    cumulative: Reals | None = field(
+    logits: VocabularyRow = field("h W_o^T + b_o of the last row")
+    probabilities: VocabularyRow = field("of every class", "softmax(logits)")
+    cumulative: VocabularyRow | None = field(
         "their sums in class order, where sampled",
+        {"rule == 'sampled'": "cumulative_sum(probabilities)"},
         omitted=True,
-        shape="vocabulary",
-        formula={"rule == 'sampled'": "cumulative_sum(probabilities)"},
     )
     draw: Real | None = field("u in [0, 1), where sampled", omitted=True)
     chosen_id: Int = field("the token that is appended")
@@ -237,23 +237,20 @@ class Generation(Record):
 class Summary(Record):
     """What became of the continuation."""
 
-    rule: Word = field("teacher-forced, greedy or sampled", aligns=True)
+    rule: Word = key("teacher-forced, greedy or sampled")
     ids: Ints = field(
         "the tokens, predicted from recorded prefixes or generated",
-        formula={
-            "rule == 'teacher-forced'": "TeacherForced.predicted_id",
-            "": "Generation.chosen_id",
-        },
+        {"rule == 'teacher-forced'": "TeacherForced.predicted_id", "": "Generation.chosen_id"},
     )
     words: Words | None = field("their words", omitted=True)
     ended_by: Word = field("record, length or end-token")
     matches: Int = field("places where the token is the recorded one")
-    places: Int = field("tokens that were recorded", formula="continuation.size")
+    places: Int = field("tokens that were recorded", "continuation.size")
     first_difference: Int | None = field("the first place that differs, 0-based")
     loss: Real | None = field(
         "mean cross-entropy of the recorded tokens, in nats",
+        {"rule == 'teacher-forced'": "mean(TeacherForced.cross_entropy)"},
         omitted=True,
-        formula={"rule == 'teacher-forced'": "mean(TeacherForced.cross_entropy)"},
     )
 
 

@@ -10,7 +10,7 @@ A mask that hides a row's own position too leaves row 0 nothing to see, which at
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ...core.errors import CoreError
 from ...core.nn.attention import causal
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import indices, integer, reals
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
 from .. import _proverb
@@ -157,14 +157,15 @@ def loss_of_rows(logits: Tensor, rows: range, targets: tuple[int, ...]) -> Tenso
     return indexed_mean_nll(chosen, axis=1, targets=[targets[row] for row in rows])
 
 
+VocabularyRow = Annotated[Reals, "vocabulary"]
+
+
 class FixtureRecord(Record, kind="FIXTURE"):
     """The record and the model that reads all of it but the last token."""
 
     name: Word = field("what these numbers are called")
     token_ids: Ints = field("the ids of the record, the future included")
-    tokens: Int = field(
-        "rows that the model reads: all tokens but the last", formula="token_ids.size - 1"
-    )
+    tokens: Int = field("rows that the model reads: all tokens but the last", "token_ids.size - 1")
     vocabulary: Int = field("classes that the head scores")
     model_width: Int = field("features of a row")
     blocks: Int = field("blocks of the stack, which ends in a LayerNorm")
@@ -174,13 +175,13 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class Alignment(Record):
     """One row: what it reads and what it has to predict."""
 
-    position: Int = field("0-based", aligns=True)
-    input_id: Int = field("the token here", formula="token_ids[position]")
+    position: Int = key("0-based")
+    input_id: Int = field("the token here", "token_ids[position]")
     input: Word | None = field("its word", omitted=True)
-    target_id: Int = field("the token that comes next", formula="token_ids[position + 1]")
+    target_id: Int = field("the token that comes next", "token_ids[position + 1]")
     target: Word | None = field("its word", omitted=True)
     visible_ids: Ints = field(
-        "the tokens that a causal mask lets this row read", formula="token_ids[: position + 1]"
+        "the tokens that a causal mask lets this row read", "token_ids[: position + 1]"
     )
     visible: Words | None = field("their words", omitted=True)
 
@@ -188,11 +189,11 @@ class Alignment(Record):
 class Context(Record):
     """What one row was found to read."""
 
-    setup: Word = field("which blocks have a causal mask", aligns=True)
-    position: Int = field("0-based", aligns=True)
+    setup: Word = key("which blocks have a causal mask")
+    position: Int = key("0-based")
     changed_by: Ints = field("sources whose replacement changed a bit of this row's logits")
     future: Ints = field(
-        "those of them that stand after this row", formula="changed_by[changed_by > position]"
+        "those of them that stand after this row", "changed_by[changed_by > position]"
     )
     leak: Flag = field("whether there are any")
 
@@ -200,31 +201,25 @@ class Context(Record):
 class Probe(Record):
     """The last row whose target is an input too, before and after that input is replaced."""
 
-    setup: Word = field("which blocks have a causal mask", aligns=True)
-    position: Int = field("the row, 0-based", formula="tokens - 2")
-    replaced_position: Int = field(
-        "the next one, whose token is the row's target", formula="position + 1"
+    setup: Word = key("which blocks have a causal mask")
+    position: Int = field("the row, 0-based", "tokens - 2")
+    replaced_position: Int = field("the next one, whose token is the row's target", "position + 1")
+    token_id: Int = field("the token there", "token_ids[replaced_position]")
+    replacement_id: Int = field("what stood there instead", "(token_id + 1) % vocabulary")
+    before: VocabularyRow = field(
+        "the row's logits", {"setup == 'every-block'": "TargetRow.logits"}
     )
-    token_id: Int = field("the token there", formula="token_ids[replaced_position]")
-    replacement_id: Int = field("what stood there instead", formula="(token_id + 1) % vocabulary")
-    before: Reals = field(
-        "the row's logits",
-        shape="vocabulary",
-        formula={"setup == 'every-block'": "TargetRow.logits"},
-    )
-    after: Reals = field("its logits with the target replaced", shape="vocabulary")
-    largest_difference: Real = field("between both, absolute", formula="max(abs(after - before))")
-    scientific: ScientificReal = field(
-        "the same, however small", formula="max(abs(after - before))"
-    )
+    after: VocabularyRow = field("its logits with the target replaced")
+    largest_difference: Real = field("between both, absolute", "max(abs(after - before))")
+    scientific: ScientificReal = field("the same, however small", "max(abs(after - before))")
     leak: Flag = field("whether any bit differs")
 
 
 class Leak(Record):
     """What one setup came to."""
 
-    setup: Word = field("which blocks have a causal mask", aligns=True)
-    masks: Words = field("causal or none, one a block", shape="blocks")
+    setup: Word = key("which blocks have a causal mask")
+    masks: Annotated[Words, "blocks"] = field("causal or none, one a block")
     leaking_rows: Ints = field("rows that a later token changed")
     leak: Flag = field("whether there are any")
 
@@ -232,18 +227,17 @@ class Leak(Record):
 class TargetRow(Record, kind="TARGET"):
     """One row's prediction, with a causal mask in every block."""
 
-    position: Int = field("0-based", aligns=True)
-    target_id: Int = field("the token that comes next", formula="token_ids[position + 1]")
-    logits: Reals = field("h W_o^T + b_o", shape="vocabulary")
-    probabilities: Reals = field("of every class", shape="vocabulary", formula="softmax(logits)")
+    position: Int = key("0-based")
+    target_id: Int = field("the token that comes next", "token_ids[position + 1]")
+    logits: VocabularyRow = field("h W_o^T + b_o")
+    probabilities: VocabularyRow = field("of every class", "softmax(logits)")
     cross_entropy: Real = field(
         "-log probability of the target, from the logits, in nats",
-        formula="-log_softmax(logits)[target_id]",
+        "-log_softmax(logits)[target_id]",
     )
-    logits_gradient: Reals = field(
+    logits_gradient: VocabularyRow = field(
         "dL/d logits",
-        shape="vocabulary",
-        formula="(probabilities - one_hot(target_id, vocabulary)) / tokens",
+        "(probabilities - one_hot(target_id, vocabulary)) / tokens",
         gradient_of="logits",
     )
 
@@ -251,24 +245,20 @@ class TargetRow(Record, kind="TARGET"):
 class Loss(Record):
     """The mean over the rows that have a target."""
 
-    targets: Word = field(
-        "with-last: the record's last token is a target; within: it is not there", aligns=True
-    )
-    rows: Int = field(
-        "rows with a target", formula={"targets == 'with-last'": "tokens", "": "tokens - 1"}
-    )
+    targets: Word = key("with-last: the record's last token is a target; within: it is not there")
+    rows: Int = field("rows with a target", {"targets == 'with-last'": "tokens", "": "tokens - 1"})
     loss: Real | None = field(
         "mean cross-entropy in nats, none without a row",
-        formula={"rows": "mean(TargetRow.cross_entropy[:rows])"},
+        {"rows": "mean(TargetRow.cross_entropy[:rows])"},
     )
 
 
 class Error(Record):
     """A mask that cannot work, and how it was refused."""
 
-    case: Word = field("what was tried", aligns=True)
+    case: Word = key("what was tried")
     rejected: YesNo = field("whether attention refused the row that sees nothing")
-    row: Ints | None = field("that row, by its index", shape="1")
+    row: Annotated[Ints, "1"] | None = field("that row, by its index")
     message: Text = field("what it said")
 
 

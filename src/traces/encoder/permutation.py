@@ -11,7 +11,7 @@ Source: Vaswani et al. 2017, Attention Is All You Need, section 3.5 (arXiv:1706.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...core.nn.attention import causal
 from ...core.nn.encoder import BlockPass, StackPass
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import indices, integer, real
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, ShortestReal, Word, YesNo
 from .. import _proverb
@@ -95,13 +95,13 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
     name: Word = field("what these numbers are called")
     ids: Ints = field("the tokens in their order")
-    permutation: Ints = field(
-        "at position p of the second reading stands token permutation[p]", shape="tokens"
+    permutation: Annotated[Ints, "tokens"] = field(
+        "at position p of the second reading stands token permutation[p]"
     )
     blocks: Int = field("blocks of the stack, which ends in a LayerNorm")
     norm: Word = field("pre or post: where the LayerNorms of a block stand")
     tolerance: ShortestReal = field(
-        "largest difference that still counts as equal", formula="fixture.tolerance"
+        "largest difference that still counts as equal", "fixture.tolerance"
     )
 
     @property
@@ -113,13 +113,11 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class Stage(Record):
     """One stage of both readings, compared after its rows have changed places."""
 
-    experiment: Word = field("which two readings", aligns=True)
-    block: Int = field("0-based", aligns=True)
-    stage: Word = field("what is compared; `weights` change places on both axes", aligns=True)
-    head: Int | None = field("of weights, 0-based", aligns=True, omitted=True)
-    largest_difference: Real = field(
-        "max |second[p] - first[permutation[p]]|", formula="scientific"
-    )
+    experiment: Word = key("which two readings")
+    block: Int = key("0-based")
+    stage: Word = key("what is compared; `weights` change places on both axes")
+    head: Int | None = key("of weights, 0-based", omitted=True)
+    largest_difference: Real = field("max |second[p] - first[permutation[p]]|", "scientific")
     scientific: ScientificReal = field("the same; rounding is too small for 12 decimals")
     same_bits: YesNo = field("whether not even the last bit differs")
     equivariant: Flag = field("whether largest-difference <= tolerance")
@@ -128,26 +126,26 @@ class Stage(Record):
 class Row(Record):
     """One row of the stack's output in both readings."""
 
-    experiment: Word = field("which two readings", aligns=True)
-    position: Int = field("p of the second reading, 0-based", aligns=True)
-    source: Int = field("where the token stands in the first one", formula="permutation[position]")
-    token_id: Int = field("the token", formula="ids[source]")
+    experiment: Word = key("which two readings")
+    position: Int = key("p of the second reading, 0-based")
+    source: Int = field("where the token stands in the first one", "permutation[position]")
+    token_id: Int = field("the token", "ids[source]")
     token: Word | None = field("its word", omitted=True)
     output: Reals = field("row p of the second reading")
     expected: Reals = field("row permutation[p] of the first reading")
-    largest_difference: Real = field("between the two", formula="max(abs(output - expected))")
+    largest_difference: Real = field("between the two", "max(abs(output - expected))")
 
 
 class ExperimentRecord(Record, kind="EXPERIMENT"):
     """What became of the whole output."""
 
-    experiment: Word = field("which two readings", aligns=True)
+    experiment: Word = key("which two readings")
     positions: Word = field("none, or sinusoidal: `stay` in place, or `move` with the tokens")
     mask: Word = field("none, or a causal one: `stay` in place, or `move` with the tokens")
-    largest_difference: Real = field("over all rows", formula="max(Row.largest_difference)")
+    largest_difference: Real = field("over all rows", "max(Row.largest_difference)")
     scientific: ScientificReal = field(
         "the same; rounding is too small for 12 decimals",
-        formula={"not equivariant": "max(Row.largest_difference)"},
+        {"not equivariant": "max(Row.largest_difference)"},
     )
     equivariant: Flag = field("whether largest-difference <= tolerance")
 
@@ -155,15 +153,13 @@ class ExperimentRecord(Record, kind="EXPERIMENT"):
 class RepeatedToken(Record):
     """A token that stands at two positions of the first reading, and what it became there."""
 
-    experiment: Word = field("whose first reading", aligns=True)
-    token_id: Int = field("the token", aligns=True)
+    experiment: Word = key("whose first reading")
+    token_id: Int = key("the token")
     token: Word | None = field("its word", omitted=True)
     first: Int = field("its first position, 0-based")
     second: Int = field("its second position")
-    first_output: Reals = field("the output at the first one", formula="Row(source=first).expected")
-    second_output: Reals = field(
-        "the output at the second one", formula="Row(source=second).expected"
-    )
+    first_output: Reals = field("the output at the first one", "Row(source=first).expected")
+    second_output: Reals = field("the output at the second one", "Row(source=second).expected")
     same_bits: YesNo = field("whether nothing tells the two apart")
 
 

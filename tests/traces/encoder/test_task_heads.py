@@ -279,6 +279,7 @@ def test_a_batch_knows_its_rows() -> None:
     ("fields", "message"),
     [
         ({"offsets": ()}, "offsets: expected shape batch=2, found 0"),
+        ({"offsets": (), "regression_targets": np.zeros((0, 1))}, "offsets: expected a list that"),
         ({"offsets": (1, 7)}, "offsets: expected a list that begins with 0"),
         ({"offsets": (0, 0)}, r"offsets\[1\]: expected more than 0, found 0"),
         ({"offsets": (0, 10)}, r"offsets\[1\]: expected a whole number from 0 to 9"),

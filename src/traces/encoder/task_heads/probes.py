@@ -16,17 +16,18 @@ from ....core.autodiff.errors import (
 from ....core.errors import CoreError
 from ....core.nn.attention import padding
 from ....core.nn.parameters import NamedParameter, named_parameter
-from ....report.records import Record, field
+from ....report.records import Record, field, key
 from ....report.values import Flag, Int, Real, Reals, Text, Word, YesNo
 from ..._probes import refusal, same_bits
 from .._encoder import Encoder, largest_difference
 from .batch import Batch, batch_input, encoded, masked_mean
+from .records import ModelRow
 
 
 class Alone(Record):
     """One sequence encoded on its own, without padding."""
 
-    sequence: Int = field("0-based", aligns=True)
+    sequence: Int = key("0-based")
     largest_difference: Real = field("max |row in the batch - row alone| over its real rows")
     same_bits: YesNo = field("whether padding changed no bit of them")
 
@@ -34,10 +35,8 @@ class Alone(Record):
 class Padding(Record):
     """Another filler at padding, and who noticed."""
 
-    filler: Reals = field("what stood there", shape="model_width", formula="fixture.filler")
-    replacement: Reals = field(
-        "what stood there instead: each feature plus 1, -1, 1, ...", shape="model_width"
-    )
+    filler: ModelRow = field("what stood there", "fixture.filler")
+    replacement: ModelRow = field("what stood there instead: each feature plus 1, -1, 1, ...")
     padded_rows: Int = field("rows of padding")
     nonzero: Int = field("those of them that leave the encoder with a value other than 0")
     padded_changed: Int = field("those of them that changed")
@@ -48,16 +47,14 @@ class Padding(Record):
 class LargeLogits(Record):
     """Cross-entropy from logits of which exp is not finite."""
 
-    logits: Reals = field("as the fixture has them", formula="fixture.large_logits")
-    cross_entropies: Reals = field(
-        "one for each class as the target", formula="-log_softmax(logits)"
-    )
+    logits: Reals = field("as the fixture has them", "fixture.large_logits")
+    cross_entropies: Reals = field("one for each class as the target", "-log_softmax(logits)")
 
 
 class Error(Record):
     """What cannot be computed, and how it was refused."""
 
-    case: Word = field("what was tried", aligns=True)
+    case: Word = key("what was tried")
     rejected: YesNo = field("whether it was refused with the error that belongs to it")
     message: Text = field("what was said, `None` if nothing")
 

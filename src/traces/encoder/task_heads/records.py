@@ -1,7 +1,13 @@
 """What the trace of task heads prints of the batch, its heads, and the ways back."""
 
-from ....report.records import Record, field
+from typing import Annotated
+
+from ....report.records import Record, field, key
 from ....report.values import Flag, Int, Ints, Real, Reals, Shape, Word
+
+ModelRow = Annotated[Reals, "model_width"]
+ClassesRow = Annotated[Reals, "classes"]
+OutputsRow = Annotated[Reals, "outputs"]
 
 
 class FixtureRecord(Record, kind="FIXTURE"):
@@ -9,8 +15,8 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
     name: Word = field("what these numbers are called")
     batch: Int = field("sequences")
-    lengths: Ints = field("tokens of each", shape="batch")
-    tokens: Int = field("the longest length, to which all are padded", formula="max(lengths)")
+    lengths: Annotated[Ints, "batch"] = field("tokens of each")
+    tokens: Int = field("the longest length, to which all are padded", "max(lengths)")
     model_width: Int = field("features of a row")
     classes: Int = field("classes of the token head")
     outputs: Int = field("reals that the regression predicts for a sequence")
@@ -21,40 +27,37 @@ class FixtureRecord(Record, kind="FIXTURE"):
 class Row(Record):
     """One row of the encoded batch."""
 
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
+    sequence: Int = key("0-based")
+    position: Int = key("0-based")
     valid: Flag = field("whether a token stands here, not padding")
     token_id: Int | None = field("the token, if there is one")
     token: Word | None = field("its word", omitted=True)
-    hidden: Reals = field("H_enc: the stack's output after its LayerNorm", shape="model_width")
+    hidden: ModelRow = field("H_enc: the stack's output after its LayerNorm")
 
 
 class Target(Record):
     """One row that is scored, or a padded row, which is scored by mistake."""
 
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
+    sequence: Int = key("0-based")
+    position: Int = key("0-based")
     valid: Flag = field("whether a token stands here, not padding")
     target: Int = field("the class that is wanted; of padding the filler target")
-    logits: Reals = field(
-        "of every class",
-        shape="classes",
-        formula="Row.hidden @ fixture.head_weight.T + fixture.head_bias",
+    logits: ClassesRow = field(
+        "of every class", "Row.hidden @ fixture.head_weight.T + fixture.head_bias"
     )
-    probabilities: Reals = field("of every class", shape="classes", formula="softmax(logits)")
+    probabilities: ClassesRow = field("of every class", "softmax(logits)")
     cross_entropy: Real = field(
-        "-log probability of the target, from the logits, in nats",
-        formula="-log_softmax(logits)[target]",
+        "-log probability of the target, from the logits, in nats", "-log_softmax(logits)[target]"
     )
     token_mean: Real = field(
         "d loss / d cross-entropy where the loss is token-mean",
-        formula={"valid": "1 / Loss(reduction='token-mean').rows", "": "0"},
+        {"valid": "1 / Loss(reduction='token-mean').rows", "": "0"},
         gradient_of="cross_entropy",
         loss="Loss(reduction='token-mean').loss",
     )
     sequence_mean: Real = field(
         "the same where it is sequence-mean: 1 / scored sequences / scored rows of this one",
-        formula={
+        {
             "valid": (
                 "1 / group_means(Target(valid=True, sequence=every, position=every).cross_entropy, "
                 "Target(valid=True, sequence=every, position=every).sequence).size "
@@ -67,7 +70,7 @@ class Target(Record):
     )
     padding_included: Real = field(
         "the same where it is padding-included",
-        formula="1 / Loss(reduction='padding-included').rows",
+        "1 / Loss(reduction='padding-included').rows",
         gradient_of="cross_entropy",
         loss="Loss(reduction='padding-included').loss",
     )
@@ -76,21 +79,20 @@ class Target(Record):
 class Loss(Record):
     """One way to make a number of the rows' losses."""
 
-    reduction: Word = field(
+    reduction: Word = key(
         "token-mean: over all scored tokens; sequence-mean: of the sequences' means; "
-        "padding-included: over padded rows too",
-        aligns=True,
+        "padding-included: over padded rows too"
     )
     rows: Int = field(
         "rows that weigh something",
-        formula={
+        {
             "reduction == 'padding-included'": "Target.target.size",
             "": "Target(valid=True).target.size",
         },
     )
     loss: Real = field(
         "in nats",
-        formula={
+        {
             "reduction == 'token-mean'": "mean(Target(valid=True).cross_entropy)",
             "reduction == 'sequence-mean'": (
                 "mean(group_means(Target(valid=True).cross_entropy, Target(valid=True).sequence))"
@@ -103,33 +105,23 @@ class Loss(Record):
 class Pool(Record):
     """One sequence as one vector."""
 
-    sequence: Int = field("0-based", aligns=True)
-    rows: Int = field("real rows", formula="lengths[sequence]")
-    pooled: Reals = field(
-        "the mean of the real rows", shape="model_width", formula="mean(Row(valid=True).hidden, 0)"
+    sequence: Int = key("0-based")
+    rows: Int = field("real rows", "lengths[sequence]")
+    pooled: ModelRow = field("the mean of the real rows", "mean(Row(valid=True).hidden, 0)")
+    with_padding: ModelRow = field("the mean of all rows", "mean(Row.hidden, 0)")
+    prediction: OutputsRow = field(
+        "of the regression head", "pooled @ fixture.regression_weight.T + fixture.regression_bias"
     )
-    with_padding: Reals = field(
-        "the mean of all rows", shape="model_width", formula="mean(Row.hidden, 0)"
-    )
-    prediction: Reals = field(
-        "of the regression head",
-        shape="outputs",
-        formula="pooled @ fixture.regression_weight.T + fixture.regression_bias",
-    )
-    target: Reals = field(
-        "what is wanted", shape="outputs", formula="fixture.regression_targets[sequence]"
-    )
-    prediction_gradient: Reals = field(
+    target: OutputsRow = field("what is wanted", "fixture.regression_targets[sequence]")
+    prediction_gradient: OutputsRow = field(
         "dS/d prediction",
-        shape="outputs",
-        formula="2 * (prediction - target) / (batch * outputs)",
+        "2 * (prediction - target) / (batch * outputs)",
         gradient_of="prediction",
         loss="Regression.squared_error",
     )
-    pooled_gradient: Reals = field(
+    pooled_gradient: ModelRow = field(
         "dS/d pooled",
-        shape="model_width",
-        formula="prediction_gradient @ fixture.regression_weight",
+        "prediction_gradient @ fixture.regression_weight",
         gradient_of="pooled",
         loss="Regression.squared_error",
     )
@@ -139,19 +131,18 @@ class Regression(Record):
     """The loss of the regression."""
 
     squared_error: Real = field(
-        "S, over batch and outputs", formula="mean((Pool.prediction - Pool.target) ** 2)"
+        "S, over batch and outputs", "mean((Pool.prediction - Pool.target) ** 2)"
     )
 
 
 class RowGradient(Record):
     """What comes back to one row."""
 
-    sequence: Int = field("0-based", aligns=True)
-    position: Int = field("0-based", aligns=True)
-    logits_gradient: Reals = field(
+    sequence: Int = key("0-based")
+    position: Int = key("0-based")
+    logits_gradient: ClassesRow = field(
         "dL/d logits, 0 without a target",
-        shape="classes",
-        formula={
+        {
             "not Target": "0",
             "loss == 'token-mean'": (
                 "Target.token_mean * (Target.probabilities - one_hot(Target.target, classes))"
@@ -165,16 +156,12 @@ class RowGradient(Record):
         },
         gradient_of={"Target": "Target.logits"},
     )
-    hidden_gradient: Reals = field(
-        "dL/d hidden",
-        shape="model_width",
-        formula="logits_gradient @ fixture.head_weight",
-        gradient_of="Row.hidden",
+    hidden_gradient: ModelRow = field(
+        "dL/d hidden", "logits_gradient @ fixture.head_weight", gradient_of="Row.hidden"
     )
-    pooling_gradient: Reals = field(
+    pooling_gradient: ModelRow = field(
         "dS/d hidden, 0 at padding",
-        shape="model_width",
-        formula={"Row.valid": "Pool.pooled_gradient / Pool.rows", "": "0"},
+        {"Row.valid": "Pool.pooled_gradient / Pool.rows", "": "0"},
         gradient_of="Row.hidden",
         loss="Regression.squared_error",
     )
@@ -183,13 +170,12 @@ class RowGradient(Record):
 class ParameterGradient(Record):
     """One row of a parameter's gradient, added up over all rows of the batch."""
 
-    name: Word = field("the parameter's dotted name", aligns=True)
-    row: Int | None = field("of a matrix, 0-based: the feature written", aligns=True, omitted=True)
+    name: Word = key("the parameter's dotted name")
+    row: Int | None = key("of a matrix, 0-based: the feature written", omitted=True)
     shape: Shape = field("of the whole parameter: out x in")
-    values: Reals = field(
+    values: Annotated[Reals, "columns"] = field(
         "dL/d this row; of the regression dS/d this row",
-        shape="columns",
-        formula={
+        {
             "name == 'head.weight'": "RowGradient.logits_gradient[:, row] @ Row.hidden",
             "name == 'head.bias'": "sum(RowGradient.logits_gradient, 0)",
             "name == 'regression.weight'": "Pool.prediction_gradient[:, row] @ Pool.pooled",
