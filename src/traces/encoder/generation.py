@@ -8,14 +8,13 @@ A generation ends after a set number of tokens, or with --stop end-token as soon
 chosen. The head is untrained, so neither continuation means anything.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import Tensor, gather_rows, indexed_mean_nll, no_grad, softmax
-from ...core.nn.attention import causal
 from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import choice, indices, integer, reals
@@ -24,7 +23,16 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
 from .. import _proverb
 from .._probes import same_bits
-from ._encoder import LanguageModel, NormedEncoderFixture, affine, build, head_bias, head_weight
+from .._rows import forward_row
+from ._encoder import (
+    LanguageModel,
+    NormedEncoderFixture,
+    affine,
+    build,
+    head_bias,
+    head_weight,
+    rows_loss,
+)
 
 MAX_STEPS = 512
 
@@ -68,9 +76,9 @@ class Step(NamedTuple):
     prefix: tuple[int, ...]
     logits: Array  # (vocabulary)
     probabilities: Array
-    cumulative: Array
+    cumulative: Array | None  # where there is a draw
     draw: float | None
-    chosen: int
+    chosen_id: int
 
 
 class Generated(NamedTuple):
@@ -83,15 +91,14 @@ class Generated(NamedTuple):
     @property
     def tokens(self) -> tuple[int, ...]:
         """What was chosen."""
-        return tuple(step.chosen for step in self.steps)
+        return tuple(step.chosen_id for step in self.steps)
 
 
 class Computation(NamedTuple):
     """Teacher forcing over the recorded continuation, and both generations."""
 
-    model: LanguageModel
-    logits: Tensor  # (tokens, vocabulary), a row for every recorded token but the last
-    alone: list[Array]  # the last row of a pass over each prefix that predicts a recorded token
+    logits: Tensor  # (continuation, vocabulary): the rows that predict it, of one pass
+    alone: list[Array]  # the last row of a pass over the prefix of each of them
     loss: Tensor
     generations: tuple[Generated, ...]
 
@@ -103,17 +110,15 @@ def compute(fixture: GenerationFixture) -> Computation:
         build(fixture, blocks=fixture.blocks),
         affine("head", fixture.head_weight, fixture.head_bias),
     )
-    first = len(fixture.prefix)
+    first, record = len(fixture.prefix), fixture.record
     with no_grad():
-        logits = read(model, fixture.record[:-1])
-        predicting = range(first - 1, len(fixture.record) - 1)
+        logits = gather_rows(
+            model.causal_logits(record[:-1]), ids=range(first - 1, len(record) - 1)
+        )
         return Computation(
-            model,
             logits,
-            [read(model, fixture.record[: row + 1]).value[row] for row in predicting],
-            indexed_mean_nll(
-                gather_rows(logits, ids=predicting), axis=1, targets=fixture.continuation
-            ),
+            [model.causal_logits(record[:end]).value[-1] for end in range(first, len(record))],
+            indexed_mean_nll(logits, axis=1, targets=fixture.continuation),
             (
                 generate("greedy", model, fixture, None),
                 generate("sampled", model, fixture, SplitMix64(fixture.seed)),
@@ -131,11 +136,6 @@ def check(fixture: GenerationFixture) -> None:
         raise FixtureError("steps", f"at most {MAX_STEPS}", str(fixture.steps))
 
 
-def read(model: LanguageModel, ids: Sequence[int]) -> Tensor:
-    """Logits under a causal mask in every block."""
-    return model.logits(ids, [causal(len(ids))] * len(model.encoder.stack.blocks))
-
-
 def generate(
     rule: str, model: LanguageModel, fixture: GenerationFixture, rng: SplitMix64 | None
 ) -> Generated:
@@ -145,18 +145,21 @@ def generate(
     while len(steps) < fixture.steps:
         step = next_step(model, ids, None if rng is None else float(rng.uniform(1)[0]))
         steps.append(step)
-        ids = (*ids, step.chosen)
-        if fixture.stop == "end-token" and step.chosen == fixture.end_token[0]:
+        ids = (*ids, step.chosen_id)
+        if fixture.stop == "end-token" and step.chosen_id == fixture.end_token[0]:
             return Generated(rule, steps, "end-token")
     return Generated(rule, steps, "length")
 
 
 def next_step(model: LanguageModel, ids: tuple[int, ...], draw: float | None) -> Step:
     """The most probable token, or the one that `draw` falls on."""
-    logits = gather_rows(read(model, ids), ids=[len(ids) - 1])
+    logits = gather_rows(model.causal_logits(ids), ids=[len(ids) - 1])
     probabilities = softmax(logits).value[0]
+    if draw is None:
+        chosen = int(np.argmax(probabilities))
+        return Step(ids, logits.value[0], probabilities, None, None, chosen)
     cumulative = np.add.accumulate(probabilities)
-    chosen = int(np.argmax(probabilities)) if draw is None else inverse_cdf(cumulative, draw)
+    chosen = inverse_cdf(cumulative, draw)
     return Step(ids, logits.value[0], probabilities, cumulative, draw, chosen)
 
 
@@ -290,29 +293,25 @@ def generation_trace(
 
 
 def teacher_forced(fixture: GenerationFixture, run: Computation) -> list[TeacherForced]:
-    first = len(fixture.prefix) - 1
+    first, targets = len(fixture.prefix) - 1, fixture.continuation
+    logits = run.logits.value
+    predicted = np.argmax(logits, axis=1)
     with no_grad():
-        probabilities = softmax(run.logits).value
-        rows = []
-        for place, target in enumerate(fixture.continuation):
-            at = first + place
-            logits = gather_rows(run.logits, ids=[at])
-            predicted = int(np.argmax(logits.value))
-            rows.append(
-                TeacherForced(
-                    position=at,
-                    input_id=fixture.record[at],
-                    target_id=target,
-                    target=fixture.token_word(target),
-                    logits=logits.value[0],
-                    same_alone=same_bits(logits.value[0], run.alone[place]),
-                    probability=float(probabilities[at, target]),
-                    cross_entropy=float(indexed_mean_nll(logits, axis=1, targets=[target]).value),
-                    predicted_id=predicted,
-                    correct=predicted == target,
-                )
-            )
-    return rows
+        losses = [rows_loss(run.logits, [at], [target]) for at, target in enumerate(targets)]
+        nodes = {
+            "input_id": fixture.record[first:-1],
+            "target_id": targets,
+            "target": [fixture.token_word(target) for target in targets],
+            "logits": logits,
+            "same_alone": [*map(same_bits, logits, run.alone)],
+            "probability": softmax(run.logits).value[range(len(targets)), targets],
+            "cross_entropy": [float(loss.value) for loss in losses],
+            "predicted_id": predicted,
+            "correct": predicted == targets,
+        }
+    return [
+        forward_row(TeacherForced, nodes, at, position=first + at) for at in range(len(targets))
+    ]
 
 
 def generations(fixture: GenerationFixture, generated: Generated) -> Iterator[Generation]:
@@ -321,15 +320,10 @@ def generations(fixture: GenerationFixture, generated: Generated) -> Iterator[Ge
         yield Generation(
             rule=generated.rule,
             step=number,
-            prefix=step.prefix,
-            logits=step.logits,
-            probabilities=step.probabilities,
-            cumulative=None if step.draw is None else step.cumulative,
-            draw=step.draw,
-            chosen_id=step.chosen,
-            chosen=fixture.token_word(step.chosen),
+            **step._asdict(),
+            chosen=fixture.token_word(step.chosen_id),
             same_prefix=step.prefix == fixture.record[: len(step.prefix)],
-            as_recorded=recorded == (step.chosen,) if recorded else None,
+            as_recorded=recorded == (step.chosen_id,) if recorded else None,
         )
 
 

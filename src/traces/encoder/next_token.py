@@ -19,7 +19,6 @@ from ...core.autodiff import (
     BackwardTrace,
     Mask,
     Tensor,
-    gather_rows,
     indexed_mean_nll,
     no_grad,
     softmax,
@@ -35,6 +34,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, Text, Word, Words, YesNo
 from .. import _proverb
 from .._probes import refusal, same_bits
+from .._rows import backward_rows, forward_rows
 from ._encoder import (
     LanguageModel,
     NormedEncoderFixture,
@@ -43,6 +43,7 @@ from ._encoder import (
     head_bias,
     head_weight,
     largest_difference,
+    rows_loss,
 )
 
 
@@ -121,7 +122,7 @@ def compute(fixture: NextTokenFixture) -> Computation:
                 ("no-block", lambda block: False),
             )
         ]
-    logits = model.logits(fixture.inputs, [mask] * blocks)
+    logits = model.causal_logits(fixture.inputs)
     loss = indexed_mean_nll(logits, axis=1, targets=fixture.targets)
     own_hidden: Mask = np.tri(tokens, k=-1, dtype=np.bool_)
     return Computation(
@@ -129,7 +130,7 @@ def compute(fixture: NextTokenFixture) -> Computation:
         setups,
         logits,
         loss,
-        loss_of_rows(logits, range(tokens - 1), fixture.targets) if tokens > 1 else None,
+        rows_loss(logits, range(tokens - 1), fixture.targets[:-1]) if tokens > 1 else None,
         trace_backward(loss),
         refusal(lambda: model.logits(fixture.inputs, [own_hidden] * blocks)),
     )
@@ -149,12 +150,6 @@ def setup(
 def replacement(token: int, fixture: NextTokenFixture) -> int:
     """The next word of the vocabulary."""
     return (token + 1) % len(fixture.embeddings)
-
-
-def loss_of_rows(logits: Tensor, rows: range, targets: tuple[int, ...]) -> Tensor:
-    """Mean cross-entropy of some rows of the logits."""
-    chosen = gather_rows(logits, ids=rows)
-    return indexed_mean_nll(chosen, axis=1, targets=[targets[row] for row in rows])
 
 
 VocabularyRow = Annotated[Reals, "vocabulary"]
@@ -301,40 +296,32 @@ def next_token_trace(
 
 def alignments(fixture: NextTokenFixture) -> Iterator[Alignment]:
     mask = causal(len(fixture.inputs))
-    for position, (token, target) in enumerate(zip(fixture.inputs, fixture.targets, strict=True)):
-        visible = [fixture.inputs[source] for source in np.flatnonzero(mask[position])]
-        yield Alignment(
-            position=position,
-            input_id=token,
-            input=fixture.token_word(token),
-            target_id=target,
-            target=fixture.token_word(target),
-            visible_ids=visible,
-            visible=fixture.token_words(visible),
-        )
+    visible = [[fixture.inputs[source] for source in np.flatnonzero(row)] for row in mask]
+    nodes = {
+        "input_id": fixture.inputs,
+        "input": [fixture.token_word(token) for token in fixture.inputs],
+        "target_id": fixture.targets,
+        "target": [fixture.token_word(token) for token in fixture.targets],
+        "visible_ids": visible,
+        "visible": [fixture.token_words(tokens) for tokens in visible],
+    }
+    return forward_rows(Alignment, nodes)
 
 
 def contexts(found: Setup, fixture: NextTokenFixture) -> Iterator[Context | Probe | Leak]:
-    leaking = []
-    tokens = len(fixture.inputs)
-    for position in range(tokens):
-        changed_by = [source for source in range(tokens) if found.changed(position, source)]
-        future = [source for source in changed_by if source > position]
-        leaking += [position] if future else []
-        yield Context(
-            setup=found.name,
-            position=position,
-            changed_by=changed_by,
-            future=future,
-            leak=bool(future),
-        )
-    if tokens > 1:
+    places = range(len(fixture.inputs))
+    changed_by = [[source for source in places if found.changed(at, source)] for at in places]
+    future = [[source for source in row if source > at] for at, row in enumerate(changed_by)]
+    leak = [bool(row) for row in future]
+    nodes = {"changed_by": changed_by, "future": future, "leak": leak}
+    yield from forward_rows(Context, nodes, setup=found.name)
+    if len(places) > 1:
         yield probe(found, fixture)
     yield Leak(
         setup=found.name,
         masks=["none" if mask is None else "causal" for mask in found.masks],
-        leaking_rows=leaking,
-        leak=bool(leaking),
+        leaking_rows=[at for at in places if leak[at]],
+        leak=any(leak),
     )
 
 
@@ -357,14 +344,13 @@ def probe(found: Setup, fixture: NextTokenFixture) -> Probe:
 
 
 def target_rows(fixture: NextTokenFixture, run: Computation) -> Iterator[TargetRow]:
-    probabilities = softmax(run.logits).value
-    for position, target in enumerate(fixture.targets):
-        row = range(position, position + 1)
-        yield TargetRow(
-            position=position,
-            target_id=target,
-            logits=run.logits.value[position],
-            probabilities=probabilities[position],
-            cross_entropy=float(loss_of_rows(run.logits, row, fixture.targets).value),
-            logits_gradient=run.backward.adjoint(run.logits)[position],
-        )
+    nodes = {
+        "target_id": fixture.targets,
+        "logits": run.logits,
+        "probabilities": softmax(run.logits),
+        "cross_entropy": [
+            float(rows_loss(run.logits, [row], [target]).value)
+            for row, target in enumerate(fixture.targets)
+        ],
+    }
+    return backward_rows(TargetRow, nodes, run.backward)

@@ -10,8 +10,8 @@ residual sums work inside a row, attention's weights change places on both axes.
 Source: Vaswani et al. 2017, Attention Is All You Need, section 3.5 (arXiv:1706.03762).
 """
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, ScientificReal, ShortestReal, Word, YesNo
 from .. import _proverb
 from .._probes import same_bits
+from .._rows import forward_rows
 from ._encoder import NormedEncoderFixture, build, largest_difference
 
 
@@ -40,13 +41,6 @@ class PermutationFixture(NormedEncoderFixture):
     )
     blocks: int = integer(1, "Blocks of the stack, all with the same numbers")
     tolerance: float = real(1e-12, "Largest difference that still counts as equal")
-
-
-class Reading(NamedTuple):
-    """Rows and the mask under which they are read."""
-
-    rows: Tensor
-    visible: Mask | None = None
 
 
 class Experiment(NamedTuple):
@@ -76,17 +70,21 @@ def compute(fixture: PermutationFixture) -> tuple[Experiment, ...]:
     moved, moved_positioned = (gather_rows(rows, ids=order) for rows in (plain, positioned))
 
     def experiment(
-        name: str, positions: str, mask: str, before: Reading, after: Reading
+        name: str,
+        positions: str,
+        mask: str,
+        rows: tuple[Tensor, Tensor],
+        visible: tuple[Mask | None, Mask | None] = (None, None),
     ) -> Experiment:
-        return Experiment(name, positions, mask, encoder(*before), encoder(*after))
+        return Experiment(name, positions, mask, *map(encoder, rows, visible))
 
     none, stay, move = "none", "stay", "move"
     return (
-        experiment("tokens-alone", none, none, Reading(plain), Reading(moved)),
-        experiment("positions-stay", stay, none, Reading(positioned), Reading(reordered)),
-        experiment("positions-move", move, none, Reading(positioned), Reading(moved_positioned)),
-        experiment("mask-stays", none, stay, Reading(plain, mask), Reading(moved, mask)),
-        experiment("mask-moves", none, move, Reading(plain, mask), Reading(moved, moved_mask)),
+        experiment("tokens-alone", none, none, (plain, moved)),
+        experiment("positions-stay", stay, none, (positioned, reordered)),
+        experiment("positions-move", move, none, (positioned, moved_positioned)),
+        experiment("mask-stays", none, stay, (plain, moved), (mask, mask)),
+        experiment("mask-moves", none, move, (plain, moved), (mask, moved_mask)),
     )
 
 
@@ -186,7 +184,6 @@ def permutation_trace(
     for experiment in experiments:
         yield from stages(experiment, fixture)
         yield from rows(experiment, fixture)
-        yield verdict(experiment, fixture)
         yield from repeated_tokens(experiment, fixture)
 
 
@@ -195,81 +192,63 @@ def stages(experiment: Experiment, fixture: PermutationFixture) -> Iterator[Stag
     for number, (first, second) in enumerate(
         zip(experiment.before.blocks, experiment.after.blocks, strict=True)
     ):
-        for stage, part in ROW_STAGES.items():
-            if stage == "attention":
-                for head, (one, other) in enumerate(
-                    zip(first.attention.heads, second.attention.heads, strict=True)
-                ):
-                    expected = one.weights.value[np.ix_(order, order)]
-                    found = other.weights.value
-                    yield compared(experiment, fixture, number, "weights", head, expected, found)
-            expected, found = part(first).value[order], part(second).value
-            yield compared(experiment, fixture, number, stage, None, expected, found)
+        found = compared_parts(second)
+        for (stage, head), part in compared_parts(first).items():
+            expected = part.value[order if head is None else np.ix_(order, order)]
+            yield Stage(
+                experiment=experiment.name,
+                block=number,
+                stage=stage,
+                head=head,
+                same_bits=same_bits(expected, found[stage, head].value),
+                **compared(expected, found[stage, head].value, fixture),
+            )
 
 
-ROW_STAGES: dict[str, Callable[[BlockPass], Tensor]] = {
-    "input": lambda block: block.input,
-    "first-norm": lambda block: block.first_norm.output,
-    "attention": lambda block: block.attention.output,
-    "first-sum": lambda block: block.first_sum,
-    "second-norm": lambda block: block.second_norm.output,
-    "mlp": lambda block: block.mlp.output,
-    "second-sum": lambda block: block.second_sum,
-}
+def compared_parts(block: BlockPass) -> dict[tuple[str, int | None], Tensor]:
+    """What is compared of a block, by stage, and by head where it is a head's weights."""
+    heads = {("weights", number): head.weights for number, head in enumerate(block.attention.heads)}
+    return {
+        ("input", None): block.input,
+        ("first-norm", None): block.first_norm.output,
+        **heads,
+        ("attention", None): block.attention.output,
+        ("first-sum", None): block.first_sum,
+        ("second-norm", None): block.second_norm.output,
+        ("mlp", None): block.mlp.output,
+        ("second-sum", None): block.second_sum,
+    }
 
 
-def compared(
-    experiment: Experiment,
-    fixture: PermutationFixture,
-    block: int,
-    stage: str,
-    head: int | None,
-    expected: Array,
-    found: Array,
-) -> Stage:
+def compared(expected: Array, found: Array, fixture: PermutationFixture) -> dict[str, Any]:
+    """How far two arrays are apart, and whether that counts as equal."""
     difference = largest_difference(expected, found)
-    return Stage(
-        experiment=experiment.name,
-        block=block,
-        stage=stage,
-        head=head,
-        largest_difference=difference,
-        scientific=difference,
-        same_bits=same_bits(expected, found),
-        equivariant=difference <= fixture.tolerance,
-    )
+    return {
+        "largest_difference": difference,
+        "scientific": difference,
+        "equivariant": difference <= fixture.tolerance,
+    }
 
 
-def outputs(experiment: Experiment, fixture: PermutationFixture) -> tuple[Array, Array]:
-    """What the second output has to be, and what it is."""
+def rows(experiment: Experiment, fixture: PermutationFixture) -> Iterator[Row | ExperimentRecord]:
+    """The rows of the output, and what became of all of them."""
     expected = experiment.before.output.value[list(fixture.permutation)]
-    return expected, experiment.after.output.value
-
-
-def rows(experiment: Experiment, fixture: PermutationFixture) -> Iterator[Row]:
-    expected, found = outputs(experiment, fixture)
-    for position, source in enumerate(fixture.permutation):
-        yield Row(
-            experiment=experiment.name,
-            position=position,
-            source=source,
-            token_id=fixture.ids[source],
-            token=fixture.token_word(fixture.ids[source]),
-            output=found[position],
-            expected=expected[position],
-            largest_difference=largest_difference(expected[position], found[position]),
-        )
-
-
-def verdict(experiment: Experiment, fixture: PermutationFixture) -> ExperimentRecord:
-    difference = largest_difference(*outputs(experiment, fixture))
-    return ExperimentRecord(
+    found = experiment.after.output.value
+    token_ids = [fixture.ids[source] for source in fixture.permutation]
+    nodes = {
+        "source": fixture.permutation,
+        "token_id": token_ids,
+        "token": [fixture.token_word(token) for token in token_ids],
+        "output": found,
+        "expected": expected,
+        "largest_difference": [*map(largest_difference, expected, found)],
+    }
+    yield from forward_rows(Row, nodes, experiment=experiment.name)
+    yield ExperimentRecord(
         experiment=experiment.name,
         positions=experiment.positions,
         mask=experiment.mask,
-        largest_difference=difference,
-        scientific=difference,
-        equivariant=difference <= fixture.tolerance,
+        **compared(expected, found, fixture),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from llm_trace.core.autodiff import Mask
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.fixtures.errors import FixtureError
-from llm_trace.traces.encoder import generation
+from llm_trace.traces.encoder import _encoder
 from llm_trace.traces.encoder.generation import (
     FixtureRecord,
     Generation,
@@ -46,7 +46,7 @@ def test_without_a_mask_one_pass_is_not_the_same(monkeypatch: pytest.MonkeyPatch
     def open_mask(tokens: int) -> Mask:
         return np.ones((tokens, tokens), dtype=np.bool_)
 
-    monkeypatch.setattr(generation, "causal", open_mask)
+    monkeypatch.setattr(_encoder, "causal", open_mask)
     found = of(TeacherForced, records("generation"))
     assert [row.same_alone for row in found] == [False, False, False, True]
 
