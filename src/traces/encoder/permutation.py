@@ -76,7 +76,8 @@ def compute(fixture: PermutationFixture) -> tuple[Experiment, ...]:
         rows: tuple[Tensor, Tensor],
         visible: tuple[Mask | None, Mask | None] = (None, None),
     ) -> Experiment:
-        return Experiment(name, positions, mask, *map(encoder, rows, visible))
+        before, after = (encoder(h, seen) for h, seen in zip(rows, visible, strict=True))
+        return Experiment(name, positions, mask, before, after)
 
     none, stay, move = "none", "stay", "move"
     return (
@@ -207,7 +208,9 @@ def stages(experiment: Experiment, fixture: PermutationFixture) -> Iterator[Stag
 
 def compared_parts(block: BlockPass) -> dict[tuple[str, int | None], Tensor]:
     """What is compared of a block, by stage, and by head where it is a head's weights."""
-    heads = {("weights", number): head.weights for number, head in enumerate(block.attention.heads)}
+    heads: dict[tuple[str, int | None], Tensor] = {
+        ("weights", number): head.weights for number, head in enumerate(block.attention.heads)
+    }
     return {
         ("input", None): block.input,
         ("first-norm", None): block.first_norm.output,
