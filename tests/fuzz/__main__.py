@@ -8,12 +8,17 @@ from heapq import nlargest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from . import archives, breaks, cases, changed, growth, tool_cases
+from . import archives, breaks, cases, changed, growth, states, tool_cases
 from .running import ENDINGS, ERROR, RESULT, Case, Ending, run
 
 _SHOWN = 5  # of the cases that took most
 GENERATED = st.one_of(
-    cases.cases(), tool_cases.tool_cases(), changed.cases(), changed.cases(), growth.cases()
+    cases.cases(),
+    tool_cases.tool_cases(),
+    changed.cases(),
+    changed.cases(),
+    growth.cases(),
+    states.cases(),
 )
 
 

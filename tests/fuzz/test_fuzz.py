@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from . import breaks, cases, changed, growth
+from . import breaks, cases, changed, growth, states
 from .__main__ import corpus, fuzz
 from .running import ERROR, HANG, MEMORY, PARTIAL, RESULT, TRACEBACK, Case, run
 
@@ -21,7 +21,7 @@ SLOW = re.compile("too long|many |deep |long |large|bomb|80000|95 MB|8 MB|huge p
 CORPUS = {
     name: case
     for name, case in corpus().items()
-    if not SLOW.search(name) and name not in breaks.by_hand() and "state: " not in name
+    if not SLOW.search(name) and name not in breaks.by_hand()
 }
 UNTIL_MENDED = re.compile("digits and|references|chain|label|fields")
 SHARES = 8  # of the corpus, in a process each where tests are spread
@@ -43,7 +43,7 @@ def test_what_broke_once_does_not_break(name: str) -> None:
     assert ending.kind in (RESULT, ERROR), ending
 
 
-@pytest.mark.parametrize("kinds", [cases.cases(), changed.cases(), growth.cases()])
+@pytest.mark.parametrize("kinds", [cases.cases(), changed.cases(), growth.cases(), states.cases()])
 def test_generated_cases_end_in_a_result_or_in_one_line(kinds: st.SearchStrategy[Case]) -> None:
     counts = Counter(ending.kind for _, ending in fuzz(40, {}, kinds))
     assert {*counts} <= {RESULT, ERROR}
