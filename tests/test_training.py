@@ -181,7 +181,10 @@ def test_before_the_first_epoch_has_ended_a_state_is_left_too(
 
 
 @needs_proc
-def test_an_epoch_under_way_is_kept_if_it_ends_soon(here: Path) -> None:
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["process", "group"])
+def test_an_epoch_under_way_is_kept_if_it_ends_soon(
+    here: Path, send: Callable[[int, int], None]
+) -> None:
     """Stopped between the last two epochs, the processes give theirs back when they go on."""
     with on_terminal(here, "--jobs", "2") as program:
         workers = with_workers(program, 2)
@@ -193,7 +196,7 @@ def test_an_epoch_under_way_is_kept_if_it_ends_soon(here: Path) -> None:
             while select.select([program.terminal], [], [], 0.5)[0]:
                 program.read()
         shown = max(int(n) for n in re.findall(rb"(\d+)/%d" % EPOCHS, program.seen))
-        os.kill(program.process.pid, signal.SIGINT)
+        send(program.process.pid, signal.SIGINT)
         for worker in workers:
             os.kill(worker, signal.SIGCONT)
         assert kept(program, here) > shown

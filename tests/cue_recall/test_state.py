@@ -64,6 +64,15 @@ def test_any_exception_leaves_the_state_of_the_last_epoch(path: str) -> None:
     assert same(resumed, train(PLAN, RUNS))
 
 
+def test_an_interruption_before_the_first_epoch_leaves_a_state_too(path: str) -> None:
+    def stop(epochs: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(PLAN, RUNS, state=StateFile(path), watch=stop)
+    assert same(StateFile(path).load(PLAN, FRESH), FRESH)
+
+
 def test_a_kill_that_cannot_be_caught_costs_little(path: str) -> None:
     program = f"""
 from llm_trace.cue_recall.grid import train
