@@ -1,7 +1,7 @@
 """A tanh RNN without biases, its head and its gradients in single precision, in one stated order.
 
-PyTorch promises no order of its sums. This one gives, on the chapter's example, the bits of
-PyTorch 2 on a processor with fused multiply-add:
+PyTorch promises no order of its sums, and its kernels differ between processors. This one gives,
+on the chapter's example, the bits of one run of PyTorch 2.13.0 with AVX-512, but not of every one:
 
 - z_t starts at +0 and takes x_{t,0} W_x[i,0], x_{t,1} W_x[i,1], ..., then h_{t-1,0} W_h[i,0], ...,
   every product and addition rounded together; h_t is the correctly rounded tanh;
