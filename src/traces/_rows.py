@@ -41,9 +41,10 @@ def backward_row(
 
 
 def forward_rows(kind: type[R], nodes: Nodes, **given: Any) -> Iterator[R]:
-    """A record a row, row-major over the leading axes; the key that is left counts them.
+    """A record a row, row-major over the leading axes; a key that has no node counts them.
 
-    Raises TypeError where not exactly one key is left, ValueError for nodes of different lengths.
+    Raises TypeError where several keys are left, or none differs from row to row, and ValueError
+    for nodes of different lengths.
     """
     return _records(kind, nodes, None, given)
 
@@ -72,10 +73,9 @@ def _records(
     kind: type[R], nodes: Nodes, backward: Backward | None, given: Mapping[str, Any]
 ) -> Iterator[R]:
     fields = [field for field in kind.fields if field.attribute not in given]
-    counters = [
-        field.attribute for field in fields if field.aligns and field.attribute not in nodes
-    ]
-    if len(counters) != 1:
+    keys = [field.attribute for field in fields if field.aligns]
+    counters = [name for name in keys if name not in nodes]
+    if not keys or len(counters) > 1:
         raise TypeError(f"{kind.__name__}: expected one key to count rows with, found {counters}")
     columns = {
         field.attribute: _rows(field, _values(kind, field, nodes, backward))
@@ -84,7 +84,7 @@ def _records(
     }
     for number, row in enumerate(zip(*columns.values(), strict=True)):
         values = dict(zip(columns, map(_item, row), strict=True))
-        yield kind(**{counters[0]: number}, **values, **given)
+        yield kind(**dict.fromkeys(counters, number), **values, **given)
 
 
 def _values(kind: type[Record], field: Field, nodes: Nodes, backward: Backward | None) -> Any:

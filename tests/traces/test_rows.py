@@ -88,6 +88,11 @@ def test_rows_are_counted_over_the_leading_axes() -> None:
     assert type(first.large) is bool
 
 
+def test_a_key_that_has_a_node_is_read_and_not_counted() -> None:
+    placed = {**nodes(), "position": np.array([[5], [3]])}
+    assert [row.position for row in forward_rows(Forward, placed, head=7)] == [5, 3]
+
+
 def test_a_single_row_is_picked_by_its_index() -> None:
     picked = forward_row(Forward, nodes(), (1, 0), head=7, position=9, word=None)
     assert values(picked) == {

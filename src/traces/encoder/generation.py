@@ -23,7 +23,7 @@ from ...report.trace import trace
 from ...report.values import Flag, Int, Ints, Real, Reals, Word, Words, YesNo
 from .. import _proverb
 from .._probes import same_bits
-from .._rows import forward_row
+from .._rows import forward_rows
 from ._encoder import (
     LanguageModel,
     NormedEncoderFixture,
@@ -299,6 +299,7 @@ def teacher_forced(fixture: GenerationFixture, run: Computation) -> list[Teacher
     with no_grad():
         losses = [rows_loss(run.logits, [at], [target]) for at, target in enumerate(targets)]
         nodes = {
+            "position": range(first, len(fixture.record) - 1),
             "input_id": fixture.record[first:-1],
             "target_id": targets,
             "target": [fixture.token_word(target) for target in targets],
@@ -309,9 +310,7 @@ def teacher_forced(fixture: GenerationFixture, run: Computation) -> list[Teacher
             "predicted_id": predicted,
             "correct": predicted == targets,
         }
-    return [
-        forward_row(TeacherForced, nodes, at, position=first + at) for at in range(len(targets))
-    ]
+    return [*forward_rows(TeacherForced, nodes)]
 
 
 def generations(fixture: GenerationFixture, generated: Generated) -> Iterator[Generation]:

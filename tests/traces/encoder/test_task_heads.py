@@ -269,7 +269,9 @@ def test_a_batch_knows_its_rows() -> None:
     assert (batch.size, batch.tokens) == (2, 3)
     assert batch.valid.tolist() == [[True] * 3, [True, False, False]]
     assert (batch.rows(1), batch.padded_rows()) == ([3], [4, 5])
-    assert batch.place(4) == (1, 1)
+    places = {name: values.tolist() for name, values in batch.places([4, 0]).items()}
+    assert places == {"sequence": [1, 0], "position": [1, 0], "valid": [False, True]}
+    assert batch.padded(None) == [*batch.sequences[0], batch.sequences[1][0], None, None]
     causal = batch.visible("causal")
     assert causal is not None
     assert causal[1].tolist() == [[True, False, False]] * 3

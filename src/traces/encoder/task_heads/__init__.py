@@ -21,6 +21,7 @@ from ....fixtures.errors import FixtureError, quoted
 from ....fixtures.fixture import MAX_VALUES, choice, indices, reals
 from ....report.trace import trace
 from ... import _proverb
+from ..._rows import backward_rows, forward_rows
 from .._encoder import (
     Encoder,
     EncoderFixture,
@@ -216,89 +217,67 @@ def task_heads_trace(
         mask=fixture.mask,
         loss=fixture.loss,
     )
-    yield from encoded_rows(fixture, run)
+    tokens = run.batch.padded(None)
+    nodes = {
+        **run.batch.places(range(len(tokens))),
+        "token_id": tokens,
+        "token": [None if token is None else fixture.token_word(token) for token in tokens],
+        "hidden": run.hidden,
+    }
+    yield from forward_rows(Row, nodes)
     yield from target_rows(run)
     for reduction, loss in run.reductions.items():
-        weights = row_weights(run, reduction).values()
-        rows = sum(weight != 0.0 for weight in weights)
+        rows = len(run.losses) - row_weights(run, reduction).count(0.0)
         yield Loss(reduction=reduction, rows=rows, loss=float(loss.value))
     yield from pools(fixture, run)
     yield Regression(squared_error=float(run.squared_error.value))
     backward = run.backward[fixture.loss]
-    yield from row_gradients(run, backward)
-    parameters = (*run.head.parameters, run.filler)
-    yield from parameter_rows(ParameterGradient, parameters, backward.adjoint)
-    parameters = run.regression.parameters
-    yield from parameter_rows(ParameterGradient, parameters, run.regression_backward.adjoint)
+    adjoints = {
+        "logits_gradient": backward.adjoint(run.logits),
+        "hidden_gradient": backward.adjoint(run.hidden),
+        "pooling_gradient": run.regression_backward.adjoint(run.hidden),
+    }
+    yield from forward_rows(RowGradient, {**nodes, **adjoints})
+    for parameters, way_back in (
+        ((*run.head.parameters, run.filler), backward),
+        (run.regression.parameters, run.regression_backward),
+    ):
+        yield from parameter_rows(ParameterGradient, parameters, way_back.adjoint)
     yield from found
 
 
-def encoded_rows(fixture: TaskHeadsFixture, run: Computation) -> Iterator[Row]:
-    for row, hidden in enumerate(run.hidden.value):
-        sequence, position = run.batch.place(row)
-        tokens = run.batch.sequences[sequence]
-        token = tokens[position] if position < len(tokens) else None
-        yield Row(
-            sequence=sequence,
-            position=position,
-            valid=token is not None,
-            token_id=token,
-            token=None if token is None else fixture.token_word(token),
-            hidden=hidden,
-        )
-
-
-def row_weights(run: Computation, reduction: str) -> dict[int, float]:
+def row_weights(run: Computation, reduction: str) -> list[float]:
     """d loss / d cross-entropy of every row that has one; 0 of a row that the loss leaves out."""
     backward = run.backward[reduction]
-    return {
-        row: float(backward.adjoint(loss)) if loss in backward.nodes else 0.0
-        for row, loss in run.losses.items()
-    }
+    return [
+        float(backward.adjoint(loss)) if loss in backward.nodes else 0.0
+        for loss in run.losses.values()
+    ]
 
 
 def target_rows(run: Computation) -> Iterator[Target]:
-    probabilities = softmax(run.logits).value
-    weights = {reduction: row_weights(run, reduction) for reduction in run.reductions}
-    for row, target in run.targets.items():
-        sequence, position = run.batch.place(row)
-        yield Target(
-            sequence=sequence,
-            position=position,
-            valid=position < len(run.batch.sequences[sequence]),
-            target=target,
-            logits=run.logits.value[row],
-            probabilities=probabilities[row],
-            cross_entropy=float(run.losses[row].value),
-            token_mean=weights["token-mean"][row],
-            sequence_mean=weights["sequence-mean"][row],
-            padding_included=weights["padding-included"][row],
-        )
+    rows = [*run.targets]
+    nodes = {
+        **run.batch.places(rows),
+        "target": [*run.targets.values()],
+        "logits": run.logits.value[rows],
+        "probabilities": softmax(run.logits).value[rows],
+        "cross_entropy": [float(loss.value) for loss in run.losses.values()],
+        "token_mean": row_weights(run, "token-mean"),
+        "sequence_mean": row_weights(run, "sequence-mean"),
+        "padding_included": row_weights(run, "padding-included"),
+    }
+    return forward_rows(Target, nodes)
 
 
 def pools(fixture: TaskHeadsFixture, run: Computation) -> Iterator[Pool]:
-    tokens = run.batch.tokens
-    for sequence, pooled in enumerate(run.pooled.value):
-        all_rows = range(sequence * tokens, (sequence + 1) * tokens)
-        yield Pool(
-            sequence=sequence,
-            rows=len(run.batch.rows(sequence)),
-            pooled=pooled,
-            with_padding=masked_mean(run.hidden, all_rows).value,
-            prediction=run.predictions.value[sequence],
-            target=fixture.regression_targets[sequence],
-            prediction_gradient=run.regression_backward.adjoint(run.predictions)[sequence],
-            pooled_gradient=run.regression_backward.adjoint(run.pooled)[sequence],
-        )
-
-
-def row_gradients(run: Computation, backward: BackwardTrace) -> Iterator[RowGradient]:
-    for row, pooling in enumerate(run.regression_backward.adjoint(run.hidden)):
-        sequence, position = run.batch.place(row)
-        yield RowGradient(
-            sequence=sequence,
-            position=position,
-            logits_gradient=backward.adjoint(run.logits)[row],
-            hidden_gradient=backward.adjoint(run.hidden)[row],
-            pooling_gradient=pooling,
-        )
+    tokens, sequences = run.batch.tokens, run.batch.sequences
+    all_rows = [range(first, first + tokens) for first in range(0, len(run.hidden.value), tokens)]
+    nodes = {
+        "rows": [*map(len, sequences)],
+        "pooled": run.pooled,
+        "with_padding": [masked_mean(run.hidden, rows).value for rows in all_rows],
+        "prediction": run.predictions,
+        "target": fixture.regression_targets,
+    }
+    return backward_rows(Pool, nodes, run.regression_backward)

@@ -1,7 +1,7 @@
 """Sequences of different lengths as one batch: padded, encoded, pooled and scored."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from ....core.autodiff import (
     add,
     concatenate,
     gather_rows,
-    indexed_mean_nll,
     mean_axis,
     mul,
     reshape,
@@ -19,7 +18,9 @@ from ....core.autodiff import (
 )
 from ....core.nn.attention import causal, padding
 from ....core.nn.parameters import NamedParameter
-from .._encoder import Encoder
+from .._encoder import Encoder, rows_loss
+
+Filler = TypeVar("Filler")
 
 
 class Batch(NamedTuple):
@@ -60,9 +61,18 @@ class Batch(NamedTuple):
         """The rows that only fill up, row-major."""
         return [int(row) for row in np.flatnonzero(~self.valid)]
 
-    def place(self, row: int) -> tuple[int, int]:
-        """Sequence and position of a row."""
-        return divmod(row, self.tokens)
+    def places(self, rows: Iterable[int]) -> dict[str, Any]:
+        """Sequence and position of each of the rows, and whether a token stands there."""
+        sequence, position = np.divmod([*rows], self.tokens)
+        return {"sequence": sequence, "position": position, "valid": self.valid[sequence, position]}
+
+    def padded(self, filler: Filler) -> list[int | Filler]:
+        """The tokens of all rows, row-major, with the filler at padding."""
+        rows: list[int | Filler] = [filler] * (self.size * self.tokens)
+        for number, tokens in enumerate(self.sequences):
+            first = number * self.tokens
+            rows[first : first + len(tokens)] = tokens
+        return rows
 
 
 def batch_input(encoder: Encoder, filler: NamedParameter, batch: Batch) -> Tensor:
@@ -70,19 +80,8 @@ def batch_input(encoder: Encoder, filler: NamedParameter, batch: Batch) -> Tenso
     table = encoder.embedding.tensor
     vocabulary, width = table.shape
     table = concatenate([table, reshape(filler.tensor, shape=(1, width))], axis=0)
-    ids = [
-        token
-        for sequence in batch.sequences
-        for token in (*sequence, *[vocabulary] * (batch.tokens - len(sequence)))
-    ]
-    shape = (len(batch.sequences), batch.tokens)
-    return add(gather_rows(table, ids=ids, shape=shape), encoder.positions(batch.tokens))
-
-
-def flat(hidden: Tensor) -> Tensor:
-    """(batch, tokens, width) -> (batch * tokens, width)."""
-    batch, tokens, width = hidden.shape
-    return reshape(hidden, shape=(batch * tokens, width))
+    rows = gather_rows(table, ids=batch.padded(vocabulary), shape=(batch.size, batch.tokens))
+    return add(rows, encoder.positions(batch.tokens))
 
 
 def masked_mean(rows: Tensor, chosen: Sequence[int]) -> Tensor:
@@ -95,10 +94,7 @@ def row_losses(logits: Tensor, targets: dict[int, int]) -> dict[int, Tensor]:
 
     A row without one is never scored, so that what stands in its target's place does not matter.
     """
-    return {
-        row: indexed_mean_nll(gather_rows(logits, ids=[row]), axis=1, targets=[target])
-        for row, target in targets.items()
-    }
+    return {row: rows_loss(logits, [row], [target]) for row, target in targets.items()}
 
 
 def mean(scalars: Sequence[Tensor]) -> Tensor:
@@ -108,7 +104,8 @@ def mean(scalars: Sequence[Tensor]) -> Tensor:
 
 def encoded(encoder: Encoder, filler: NamedParameter, batch: Batch, mask: str) -> Tensor:
     """(rows, model): the stack's output, all rows of the batch one after the other."""
-    return flat(encoder(batch_input(encoder, filler, batch), batch.visible(mask)).output)
+    hidden = encoder(batch_input(encoder, filler, batch), batch.visible(mask)).output
+    return reshape(hidden, shape=(batch.size * batch.tokens, hidden.shape[-1]))
 
 
 def reduced(losses: dict[int, Tensor], batch: Batch) -> dict[str, Tensor]:
