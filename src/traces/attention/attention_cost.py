@@ -17,21 +17,23 @@ Sources: Vaswani et al. 2017, section 4 (arXiv:1706.03762); Dao et al. 2022, Fla
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import Tensor, constant, topology
-from ...core.nn.attention import AttentionHead, AttentionPass
+from ...core.nn.attention import AttentionPass
 from ...core.nn.blockwise import BlockStep, blockwise_steps, finished
 from ...core.nn.parameters import named_parameter
 from ...core.nn.rnn import CellPass, ElmanCell
 from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import MAX_VALUES, Fixture, integer, real, word
+from ...report.records import Record, field, key
 from ...report.trace import trace
-from ._attention_cost_records import Chain, Exact, FixtureRecord, Multiplications, Stored
+from ...report.values import Flag, Int, Ints, Real, ScientificReal, Word
+from .._heads import named_head
 
 MAX_LENGTHS = 16
 MAX_STEPS = 1 << 12  # blocks of one length
@@ -101,64 +103,117 @@ class Count(NamedTuple):
     expected: int
 
 
-@trace(
-    "attention-cost",
-    version=1,
-    source="Week 6",
-    shows="what attention costs as sequences grow",
-    fixture=AttentionCostFixture,
-)
-def attention_cost_trace(
-    fixture: AttentionCostFixture,
-) -> Iterator[FixtureRecord | Multiplications | Stored | Chain | Exact]:
-    sizes = all_sizes(fixture)
-    counts: list[tuple[list[Count], list[Count], list[Count]]] = []
-    comparisons = []
-    for size in sizes:
-        run = run_all(fixture, size)
-        counts.append(([*multiplications(run, size)], [*stored(run, size)], [*chains(run, size)]))
-        comparisons.append(compared(fixture, run, size))
-    yield FixtureRecord(
-        name=fixture.name,
-        lengths=[size.T for size in sizes],
-        model_width=fixture.model_width,
-        score_width=fixture.score_width,
-        value_width=fixture.value_width,
-        hidden_width=fixture.hidden_width,
-        block=fixture.block,
+def growth_of(kind: str) -> Any:
+    """The field that compares a count with the one before in records of this kind."""
+    return field(
+        "ratio to the count at half the length; none for the first",
+        {"tokens > lengths[0]": f"counted / {kind}(tokens=tokens // 2).counted"},
     )
-    products, arrays, paths = (zip(*column, strict=True) for column in zip(*counts, strict=True))
-    for tokens, count, growth in growing(sizes, products):
-        yield Multiplications(part=count.part, **shared(tokens, count, growth))
-    for tokens, count, growth in growing(sizes, arrays):
-        yield Stored(array=count.part, **shared(tokens, count, growth))
-    for tokens, count, growth in growing(sizes, paths):
-        yield Chain(array=count.part, **shared(tokens, count, growth))
-    yield from comparisons
 
 
-def growing(
-    sizes: list[Sizes], rows: Iterable[tuple[Count, ...]]
-) -> Iterator[tuple[int, Count, float | None]]:
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes of everything, and the letters that stand for them in formulas."""
+
+    name: Word = field("what these sizes are called")
+    lengths: Ints = field("T, tokens of each sequence")
+    model_width: Int = field("D, features of a token")
+    score_width: Int = field("k, features of a query and of a key")
+    value_width: Int = field("v, features of a value")
+    hidden_width: Int = field("H, features of the recurrent state")
+    block: Int = field("B, rows and columns of a block of scores")
+
+
+class Multiplications(Record):
+    """How many multiplications one part of a run did."""
+
+    method: Word = key("full, blockwise or recurrent")
+    part: Word = key("which arrays were made; total is everything that was recorded")
+    tokens: Int = key("T")
+    counted: Int = field("from the shapes of the arrays of the run")
+    formula: Word = field("in the letters of FIXTURE; N is T / B, rounded up")
+    expected: Int = field(
+        "what the formula gives",
+        {
+            "formula == 'T*D*(2*k+v)'": "tokens * model_width * (2 * score_width + value_width)",
+            "formula == 'T*T*k'": "tokens * tokens * score_width",
+            "formula == 'T*T'": "tokens * tokens",
+            "formula == 'T*T*v'": "tokens * tokens * value_width",
+            "formula == 'N*T*(v+1)'": "-(-tokens // block) * tokens * (value_width + 1)",
+            "formula == 'T*D*H'": "tokens * model_width * hidden_width",
+            "formula == 'T*H*H'": "tokens * hidden_width * hidden_width",
+            "formula == 'all-parts'": (
+                "sum(where(Multiplications(part=every).part != 'total', "
+                "Multiplications(part=every).expected, 0))"
+            ),
+        },
+    )
+    agrees: Flag = field("whether both are equal")
+    growth: Real | None = growth_of("Multiplications")
+
+
+class Stored(Record):
+    """How many elements one kind of array holds at once."""
+
+    method: Word = key("full, blockwise or recurrent")
+    array: Word = key("which; running is the maximum, the sum and the output so far")
+    tokens: Int = key("T")
+    counted: Int = field("elements of the array, of the largest of all blocks")
+    formula: Word = field("in the letters of FIXTURE; S is the smaller of B and T")
+    expected: Int = field(
+        "what the formula gives",
+        {
+            "formula == 'T*T'": "tokens * tokens",
+            "formula == 'T*H'": "tokens * hidden_width",
+            "formula == 'S*S' and tokens < block": "tokens * tokens",
+            "formula == 'S*S'": "block * block",
+            "formula == 'S*(v+2)' and tokens < block": "tokens * (value_width + 2)",
+            "formula == 'S*(v+2)'": "block * (value_width + 2)",
+        },
+    )
+    agrees: Flag = field("whether both are equal")
+    growth: Real | None = growth_of("Stored")
+
+
+class Chain(Record):
+    """The longest run of matrix products of which each needs the one before."""
+
+    method: Word = key("full or recurrent")
+    array: Word = key("what is reached: the output, or the last state")
+    tokens: Int = key("T")
+    counted: Int = field("products on the longest path through the recorded operations")
+    formula: Word = field("3 are a projection, scores and mixing")
+    expected: Int = field(
+        "what the formula gives", {"formula == 'T'": "tokens", "formula == '3'": "3"}
+    )
+    agrees: Flag = field("whether both are equal")
+    growth: Real | None = growth_of("Chain")
+
+
+class Exact(Record):
+    """Blockwise attention compared with full attention."""
+
+    tokens: Int = key("T")
+    blocks: Int = field("pairs of a query block and a source block", "(-(-tokens // block)) ** 2")
+    largest_difference: ScientificReal = field("between both outputs, absolute")
+    agrees: Flag = field("whether it is within the tolerance: only the order of sums differs")
+
+
+R = TypeVar("R", Multiplications, Stored, Chain)
+
+
+def grown(
+    kind: type[R], name: str, sizes: list[Sizes], rows: Iterable[tuple[Count, ...]]
+) -> Iterator[R]:
     """Each count at all lengths in turn, with its ratio to the length before."""
     for row in rows:
         before: int | None = None
         for size, count in zip(sizes, row, strict=True):
-            yield size.T, count, count.counted / before if before else None
+            values = count._asdict()
+            values[name] = values.pop("part")
+            agrees = count.counted == count.expected
+            growth = count.counted / before if before else None
+            yield kind(**values, tokens=size.T, agrees=agrees, growth=growth)
             before = count.counted
-
-
-def shared(tokens: int, count: Count, growth: float | None) -> dict[str, Any]:
-    """The fields that all records of a count have."""
-    return {
-        "method": count.method,
-        "tokens": tokens,
-        "counted": count.counted,
-        "formula": count.formula,
-        "expected": count.expected,
-        "agrees": count.counted == count.expected,
-        "growth": growth,
-    }
 
 
 def all_sizes(fixture: AttentionCostFixture) -> list[Sizes]:
@@ -166,12 +221,8 @@ def all_sizes(fixture: AttentionCostFixture) -> list[Sizes]:
     if fixture.lengths > MAX_LENGTHS:
         raise FixtureError("lengths", f"at most {MAX_LENGTHS}", str(fixture.lengths))
     widths = (fixture.model_width, fixture.score_width, fixture.value_width, fixture.hidden_width)
-    sizes = [
-        Sizes(fixture.shortest << doubling, *widths, fixture.block)
-        for doubling in range(fixture.lengths)
-    ]
-    *_, longest = sizes
-    T, D, k, v, H, _ = longest  # noqa: N806 - the letters of the formulas
+    sizes = [Sizes(fixture.shortest << n, *widths, fixture.block) for n in range(fixture.lengths)]
+    T, D, k, v, H, _ = longest = sizes[-1]  # noqa: N806 - the letters of the formulas
     largest = max(T * T, T * max(D, k, v, H), D * max(k, v, H), H * H)
     if largest > MAX_VALUES:
         raise FixtureError("widths", f"arrays of at most {MAX_VALUES} values", str(largest))
@@ -191,30 +242,24 @@ def run_all(fixture: AttentionCostFixture, size: Sizes) -> Run:
     def drawn(*shape: int) -> Array:
         return 2.0 * rng.uniform(math.prod(shape)).reshape(shape) - 1.0
 
-    x = drawn(size.T, size.D)
-    head = AttentionHead(
-        named_parameter("head.query.weight", drawn(size.k, size.D)),
-        named_parameter("head.key.weight", drawn(size.k, size.D)),
-        named_parameter("head.value.weight", drawn(size.v, size.D)),
-    )
-    cell = ElmanCell(
-        named_parameter("rnn.input.weight", drawn(size.H, size.D)),
-        named_parameter("rnn.recurrent.weight", drawn(size.H, size.H)),
-        None,
-        "tanh",
-    )
+    T, D, k, v, H, _ = size  # noqa: N806
+    x = drawn(T, D)
+    head = named_head("head", drawn(k, D), drawn(k, D), drawn(v, D))
+    inputs = named_parameter("rnn.input.weight", drawn(H, D))
+    transition = named_parameter("rnn.recurrent.weight", drawn(H, H))
+    cell = ElmanCell(inputs, transition, None, "tanh")
     attention = head(constant(x))
     rows = (attention.query.value, attention.key.value, attention.value.value)
     steps = blockwise_steps(*rows, scale=head.scale, block=size.B)
-    recurrent = cell.unroll([constant(row[None]) for row in x], constant(np.zeros((1, size.H))))
+    recurrent = cell.unroll([constant(row[None]) for row in x], constant(np.zeros((1, H))))
     return Run(attention, counted_blocks(steps), recurrent)
 
 
 def counted_blocks(steps: Iterator[BlockStep]) -> Blocks:
     """Run through the blocks and keep none of them."""
     products: Counter[str] = Counter()
-    elements: dict[str, int] = {}
-    outputs: list[Array] = []
+    elements: Counter[str] = Counter()
+    outputs: dict[int, Array] = {}
     count = 0
     for step in steps:
         count += 1
@@ -224,27 +269,22 @@ def counted_blocks(steps: Iterator[BlockStep]) -> Blocks:
         products["mixing"] += products_of([step.mixed])
         recorded = {*topology(step.state.sum), *topology(step.state.output)}
         products["recorded"] += products_of(recorded)
-        for name, size in (
-            ("scores", step.scores.value.size),
-            ("exponentials", step.exponentials.value.size),
-            ("running", sum(part.value.size for part in step.state)),
-        ):
-            elements[name] = max(size, elements.get(name, 0))
-        if step.source_start == 0:
-            outputs.append(np.empty(0))
-        outputs[-1] = finished(step.state)  # of a query block the last source block's remains
-    return Blocks(np.concatenate(outputs), count, products, elements)
+        elements |= Counter(  # of each the larger
+            scores=step.scores.value.size,
+            exponentials=step.exponentials.value.size,
+            running=sum(part.value.size for part in step.state),
+        )
+        outputs[step.query_start] = finished(step.state)  # the last source block's remains
+    return Blocks(np.concatenate([*outputs.values()]), count, products, elements)
 
 
 def products_of(nodes: Iterable[Tensor]) -> int:
     """Multiplications that made these arrays, from their shapes."""
-    total = 0
-    for node in nodes:
-        if node.operation == "matmul":
-            total += node.value.size * node.parents[0].shape[-1]
-        elif node.operation == "mul":
-            total += node.value.size
-    return total
+    return sum(
+        node.value.size * (node.parents[0].shape[-1] if node.operation == "matmul" else 1)
+        for node in nodes
+        if node.operation in ("matmul", "mul")
+    )
 
 
 def multiplications(run: Run, size: Sizes) -> Iterator[Count]:
@@ -321,3 +361,36 @@ def compared(fixture: AttentionCostFixture, run: Run, size: Sizes) -> Exact:
         largest_difference=difference,
         agrees=difference <= fixture.tolerance,
     )
+
+
+@trace(
+    "attention-cost",
+    version=1,
+    source="Week 6",
+    shows="what attention costs as sequences grow",
+    fixture=AttentionCostFixture,
+)
+def attention_cost_trace(
+    fixture: AttentionCostFixture,
+) -> Iterator[FixtureRecord | Multiplications | Stored | Chain | Exact]:
+    sizes = all_sizes(fixture)
+    counts: list[tuple[list[Count], list[Count], list[Count]]] = []
+    comparisons = []
+    for size in sizes:
+        run = run_all(fixture, size)
+        counts.append(([*multiplications(run, size)], [*stored(run, size)], [*chains(run, size)]))
+        comparisons.append(compared(fixture, run, size))
+    yield FixtureRecord(
+        name=fixture.name,
+        lengths=[size.T for size in sizes],
+        model_width=fixture.model_width,
+        score_width=fixture.score_width,
+        value_width=fixture.value_width,
+        hidden_width=fixture.hidden_width,
+        block=fixture.block,
+    )
+    products, arrays, paths = (zip(*column, strict=True) for column in zip(*counts, strict=True))
+    yield from grown(Multiplications, "part", sizes, products)
+    yield from grown(Stored, "array", sizes, arrays)
+    yield from grown(Chain, "array", sizes, paths)
+    yield from comparisons

@@ -14,7 +14,7 @@ from llm_trace.core.nn.parameters import named_parameter
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.records import Record
 from llm_trace.traces.attention import attention_cost
-from llm_trace.traces.attention._attention_cost_records import (
+from llm_trace.traces.attention.attention_cost import (
     Chain,
     Exact,
     FixtureRecord,
