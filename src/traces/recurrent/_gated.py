@@ -1,29 +1,58 @@
-"""What the traces of gated recurrent layers share."""
+"""What the traces of gated recurrent layers share: their last states read, and formulas."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.autodiff import Tensor, trace_backward
+from ...core.autodiff import Tensor, constant, parameter, trace_backward
 from ...core.nn.parameters import NamedParameter, named_parameter
-from ...core.nn.rnn import HeadPass, SquaredErrorPass, StateHead
+from ...core.nn.rnn import StateHead, half_squared_error
 from ...core.numerics import sum_axis
+from ...fixtures.fixture import Fixture
 from ...report.records import Record
 from .._probes import gradient
+from .._rows import forward_rows
 
 R = TypeVar("R", bound=Record)
 
 
-def rows(array: Array, leading: tuple[int, ...]) -> Array:
-    """The leading axes of a fixture's array as one axis of sequences, row-major."""
-    return array.reshape(math.prod(leading), *array.shape[len(leading) :])
+class Reading(NamedTuple):
+    """Every sequence's last state read by the head, by the names of the record's fields."""
+
+    state: Tensor
+    prediction: Tensor
+    target: Array
+    error: Tensor
+    loss: Tensor  # (sequences,)
+
+
+def read(head: StateHead, state: Tensor, target: Array) -> Reading:
+    prediction = head(state).prediction
+    error, loss = half_squared_error(prediction, constant(target))
+    return Reading(state, prediction, target, error, loss)
+
+
+def rows(fixture: Fixture, name: str) -> Array:
+    """An array of the fixture, its leading axes as one axis of sequences, row-major."""
+    leading, array = fixture.extents["..."], getattr(fixture, name)
+    found: Array = array.reshape(math.prod(leading), *array.shape[len(leading) :])
+    return found
+
+
+def before_first(given: Array, initial: str) -> Tensor:
+    """The leaf from which the first step starts: what is given, or zero."""
+    return parameter(np.zeros(given.shape) if initial == "zero" else given)
+
+
+def by_gate(fixture: Fixture, gates: Sequence[str], *parts: str) -> dict[str, list[Any]]:
+    """The arrays of the fixture that a parameter's rows come from, one gate after the other."""
+    return {part: [getattr(fixture, f"{gate}_{part}") for gate in gates] for part in parts}
 
 
 def stacked(prefix: str, parts: Mapping[str, Sequence[Array]]) -> Iterator[NamedParameter]:
-    """A parameter for each name, its rows those of the given arrays, one gate after the other."""
     for name, arrays in parts.items():
         yield named_parameter(f"{prefix}.{name}", np.concatenate(arrays))
 
@@ -56,8 +85,66 @@ def product_over_steps(gates: Sequence[Tensor]) -> Array:
     return product
 
 
+def sizes(
+    x: Tensor, cell: Sequence[NamedParameter], head: StateHead, loss: Tensor
+) -> dict[str, Any]:
+    """What the FIXTURE records have in common."""
+    sequences, steps, width = x.shape
+    outputs, hidden = head.weight.tensor.shape
+    return {
+        "sequences": sequences,
+        "time_steps": steps,
+        "input_width": width,
+        "hidden_width": hidden,
+        "output_width": outputs,
+        "biases": sum(name.endswith("bias") for name, _ in cell),
+        "parameter_count": sum(tensor.value.size for _, tensor in (*cell, *head.parameters)),
+        "loss": float(sum_axis(loss.value, 0)),
+    }
+
+
+def parameter_gradients(
+    kind: type[R],
+    prefix: str,
+    gates: Sequence[str],
+    cell: Sequence[NamedParameter],
+    head: StateHead,
+) -> Iterator[R]:
+    """Gate by gate the rows of each of the cell's parameters, then the head's."""
+    for index, gate in enumerate(gates):
+        for name, tensor in cell:
+            part = np.split(gradient(tensor), len(gates))[index]
+            own = f"{prefix}.{gate}.{name.removeprefix(f'{prefix}.')}"
+            yield kind(name=own, shape=part.shape, values=part)
+    for name, tensor in head.parameters:
+        yield kind(name=name, shape=tensor.shape, values=gradient(tensor))
+
+
+def carry_paths(kind: type[R], sequence: int, path: Array, carried: Array) -> Iterator[R]:
+    """The rows of one sequence's path, (hidden, hidden), beside what the gates alone carry."""
+    nodes = {"full": path, "carried": carried, "difference": np.diagonal(path) - carried}
+    yield from forward_rows(kind, nodes, sequence=sequence)
+
+
+INPUT = "reshape(fixture.input, sequences, time_steps, input_width)[sequence, time]"
 PREDICTION = "state @ fixture.head_weight.T + fixture.head_bias"
 TARGET = "reshape(fixture.target, sequences, output_width)[sequence]"
+
+
+def parameter_count(gates: Sequence[str]) -> str:
+    return (
+        f"{len(gates)} * hidden_width * (input_width + hidden_width + biases)"
+        " + output_width * (hidden_width + 1)"
+    )
+
+
+def previous(earlier: str, array: str) -> dict[str, str]:
+    """The value of the step before; before the first step, an array of the fixture or zero."""
+    return {
+        "time > 0": earlier,
+        "initial == 'given'": f"reshape(fixture.{array}, sequences, hidden_width)[sequence]",
+        "": "0",
+    }
 
 
 def preactivation(gate: str, bias: str, recurrent_bias: str | None) -> str:
@@ -83,13 +170,10 @@ def gradient_formulas(gates: Sequence[str], biases: Sequence[str]) -> dict[str, 
     """The gradient of each parameter of a gate, then of the head's, added up over all steps."""
     formulas = {}
     for gate in gates:
-        adjoint = f"StepGradient.{gate}_pre_gradient"
-        formulas[f"name.endswith('.{gate}.input_weight')"] = f"{adjoint}.T @ Gates.input"
-        formulas[f"name.endswith('.{gate}.recurrent_weight')"] = (
-            f"{adjoint}.T @ Gates.previous_state"
-        )
-        for bias in biases:
-            formulas[f"name.endswith('.{gate}.{bias}')"] = f"sum({adjoint}, 0)"
+        adjoint, name = f"StepGradient.{gate}_pre_gradient", f"name.endswith('.{gate}"
+        formulas[f"{name}.input_weight')"] = f"{adjoint}.T @ Gates.input"
+        formulas[f"{name}.recurrent_weight')"] = f"{adjoint}.T @ Gates.previous_state"
+        formulas |= {f"{name}.{bias}')": f"sum({adjoint}, 0)" for bias in biases}
     return formulas | {
         "name.endswith('.head.weight')": "Prediction.error.T @ Prediction.state",
         "name.endswith('.head.bias')": "sum(Prediction.error, 0)",
@@ -105,67 +189,3 @@ def gradient_targets(gates: Sequence[str], biases: Sequence[str]) -> dict[str, s
         f"name.endswith('.{gate}.{part}')": f"fixture.{gate}_{part}"
         for gate, part in (*parts, ("head", "weight"), ("head", "bias"))
     }
-
-
-def sizes(
-    x: Tensor, cell: Sequence[NamedParameter], head: StateHead, loss: SquaredErrorPass
-) -> dict[str, Any]:
-    """What the FIXTURE records have in common."""
-    sequences, steps, width = x.shape
-    outputs, hidden = head.weight.tensor.shape
-    return {
-        "sequences": sequences,
-        "time_steps": steps,
-        "input_width": width,
-        "hidden_width": hidden,
-        "output_width": outputs,
-        "biases": sum(name.endswith("bias") for name, _ in cell),
-        "parameter_count": sum(tensor.value.size for _, tensor in (*cell, *head.parameters)),
-        "loss": float(sum_axis(loss.loss.value, 0)),
-    }
-
-
-def predictions(
-    record: Callable[..., R], reading: HeadPass, target: Array, loss: SquaredErrorPass
-) -> Iterator[R]:
-    for sequence, state in enumerate(reading.state.value):
-        yield record(
-            sequence=sequence,
-            state=state,
-            prediction=reading.prediction.value[sequence],
-            target=target[sequence],
-            error=loss.error.value[sequence],
-            loss=float(loss.loss.value[sequence]),
-        )
-
-
-def parameter_gradients(
-    record: Callable[..., R],
-    prefix: str,
-    gates: Sequence[str],
-    cell: Sequence[NamedParameter],
-    head: StateHead,
-) -> Iterator[R]:
-    """Gate by gate the rows of each of the cell's parameters, then the head's."""
-    for index, gate in enumerate(gates):
-        for name, tensor in cell:
-            hidden = tensor.shape[0] // len(gates)
-            part = gradient(tensor)[index * hidden : (index + 1) * hidden]
-            own = f"{prefix}.{gate}.{name.removeprefix(f'{prefix}.')}"
-            yield record(name=own, shape=part.shape, values=part)
-    for name, tensor in head.parameters:
-        yield record(name=name, shape=tensor.shape, values=gradient(tensor))
-
-
-def carry_paths(
-    record: Callable[..., R], sequence: int, path: Array, carried: Array
-) -> Iterator[R]:
-    """The rows of one sequence's path, (hidden, hidden), beside what the gates alone carry."""
-    for coordinate, (full, alone) in enumerate(zip(path, carried, strict=True)):
-        yield record(
-            sequence=sequence,
-            coordinate=coordinate,
-            full=full,
-            carried=float(alone),
-            difference=float(full[coordinate] - alone),
-        )

@@ -18,9 +18,10 @@ import numpy as np
 from ....core.arrays import Array
 from ....core.autodiff import Tensor, constant, parameter, trace_backward
 from ....core.nn.gru import GATES, GRU, GRUPass, GRUStep, mix
-from ....core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
+from ....core.nn.rnn import StateHead
 from ....fixtures.fixture import Fixture, choice, prefix, real, reals, word
 from ....report.trace import trace
+from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
 from .records import (
@@ -74,6 +75,7 @@ class Jacobian(NamedTuple):
 
     carry: Array  # with gates and candidate held
     full: Array
+    difference: Array
 
 
 class Computation(NamedTuple):
@@ -83,10 +85,8 @@ class Computation(NamedTuple):
     head: StateHead
     x: Tensor
     initial: Tensor
-    target: Array
     forward: GRUPass
-    reading: HeadPass
-    loss: SquaredErrorPass
+    reading: gated.Reading
     tape: Tape
     other: GRUPass
     jacobians: list[Jacobian]
@@ -95,29 +95,21 @@ class Computation(NamedTuple):
 
 
 def compute(fixture: GRUFixture) -> Computation:
-    leading = fixture.extents["..."]
     require_steps("input", fixture.input.shape[-2])
     cell, head = build(fixture)
-    x = parameter(gated.rows(fixture.input, leading))
-    start = gated.rows(fixture.initial_state, leading)
-    initial = parameter(np.zeros(start.shape) if fixture.initial == "zero" else start)
+    x = parameter(gated.rows(fixture, "input"))
+    initial = gated.before_first(gated.rows(fixture, "initial_state"), fixture.initial)
     forward = cell(x, initial)
-    reading = head(forward.steps[-1].state)
-    target = gated.rows(fixture.target, leading)
-    loss = half_squared_error(reading.prediction, constant(target))
-    tape = Tape(trace_backward(loss.loss, np.ones(loss.loss.shape)))
-    held = cell.detached()
-    first = parameter(initial.value)
+    reading = gated.read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    held, first = cell.detached(), parameter(initial.value)
     return Computation(
         cell=cell,
         head=head,
         x=x,
         initial=initial,
-        target=target,
         forward=forward,
         reading=reading,
-        loss=loss,
-        tape=tape,
+        tape=Tape(trace_backward(reading.loss, np.ones(reading.loss.shape))),
         other=cell.other_convention()(x.detach(), initial.detach()),
         jacobians=[step_jacobian(held, step) for step in forward.steps],
         path=gated.jacobian(held(x.detach(), first).steps[-1].state, first),
@@ -126,11 +118,8 @@ def compute(fixture: GRUFixture) -> Computation:
 
 
 def build(fixture: GRUFixture) -> tuple[GRU, StateHead]:
-    parts = {
-        part: [getattr(fixture, f"{gate}_{part}") for gate in GATES]
-        for part in ("input_weight", "recurrent_weight", "input_bias", "recurrent_bias")
-    }
-    weights = gated.stacked(fixture.parameter_prefix, parts)
+    names = ("input_weight", "recurrent_weight", "input_bias", "recurrent_bias")
+    weights = gated.stacked(fixture.parameter_prefix, gated.by_gate(fixture, GATES, *names))
     cell = GRU(*weights, reset_before=fixture.reset == "before")
     return cell, gated.state_head(fixture.parameter_prefix, fixture.head_weight, fixture.head_bias)
 
@@ -140,7 +129,60 @@ def step_jacobian(held: GRU, step: GRUStep) -> Jacobian:
     previous = parameter(step.previous.value)
     again = held.step(step.projected.detach(), previous)
     direct = mix(again.update.detach(), previous, again.candidate.detach())
-    return Jacobian(gated.jacobian(direct.state, previous), gated.jacobian(again.state, previous))
+    carry, full = (gated.jacobian(state, previous) for state in (direct.state, again.state))
+    return Jacobian(carry, full, full - carry)
+
+
+def mixture_record(fixture: GRUFixture) -> MixtureRecord:
+    numbers = (fixture.mixed_update, fixture.mixed_previous, fixture.mixed_candidate)
+    update, previous, candidate = map(constant, numbers)
+    mixture = mix(update, previous, candidate)
+    swapped = mix(update, candidate, previous)
+    return MixtureRecord(
+        update=fixture.mixed_update,
+        previous=fixture.mixed_previous,
+        candidate=fixture.mixed_candidate,
+        kept=mixture.kept.value.item(),
+        written=mixture.written.value.item(),
+        state=mixture.state.value.item(),
+        swapped_state=swapped.state.value.item(),
+    )
+
+
+def forward_records(done: Computation, sequence: int) -> Iterator[Gates | State | OtherConvention]:
+    for time, step in enumerate(done.forward.steps):
+        nodes = {**step._asdict(), "input": done.x.value[:, time], "previous_state": step.previous}
+        yield forward_row(Gates, nodes, sequence, sequence=sequence, time=time)
+        yield forward_row(State, nodes, sequence, sequence=sequence, time=time)
+    reset = "after" if done.cell.reset_before else "before"
+    for time, (step, other) in enumerate(zip(done.forward.steps, done.other.steps, strict=True)):
+        nodes = {**other._asdict(), "difference": other.state.value - step.state.value}
+        yield forward_row(
+            OtherConvention, nodes, sequence, sequence=sequence, time=time, reset=reset
+        )
+
+
+def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient | InitialGradient]:
+    to_input = done.tape.adjoint(done.x)[sequence]
+    for time, step in reversed([*enumerate(done.forward.steps)]):
+        yield backward_row(
+            StepGradient,
+            step._asdict(),
+            done.tape,
+            sequence,
+            sequence=sequence,
+            time=time,
+            input_gradient=to_input[time],
+        )
+    nodes = {"state": done.initial, "previous_state": done.initial}
+    yield backward_row(InitialGradient, nodes, done.tape, sequence, sequence=sequence)
+
+
+def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow | CarryPath]:
+    for time, step in enumerate(done.jacobians):
+        nodes = {name: matrices[sequence] for name, matrices in step._asdict().items()}
+        yield from forward_rows(JacobianRow, nodes, sequence=sequence, time=time)
+    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])
 
 
 @trace(
@@ -174,12 +216,12 @@ def gru_trace(
         gates=GATES,
         reset=fixture.reset,
         initial=fixture.initial,
-        **gated.sizes(done.x, done.cell.parameters, done.head, done.loss),
+        **gated.sizes(done.x, done.cell.parameters, done.head, done.reading.loss),
     )
     yield mixture
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from gated.predictions(Prediction, done.reading, done.target, done.loss)
+    yield from forward_rows(Prediction, done.reading._asdict())
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
@@ -187,95 +229,3 @@ def gru_trace(
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)
-
-
-def mixture_record(fixture: GRUFixture) -> MixtureRecord:
-    numbers = (fixture.mixed_update, fixture.mixed_previous, fixture.mixed_candidate)
-    update, previous, candidate = map(constant, numbers)
-    mixture = mix(update, previous, candidate)
-    swapped = mix(update, candidate, previous)
-    return MixtureRecord(
-        update=fixture.mixed_update,
-        previous=fixture.mixed_previous,
-        candidate=fixture.mixed_candidate,
-        kept=mixture.kept.value.item(),
-        written=mixture.written.value.item(),
-        state=mixture.state.value.item(),
-        swapped_state=swapped.state.value.item(),
-    )
-
-
-def forward_records(done: Computation, sequence: int) -> Iterator[Gates | State | OtherConvention]:
-    for time, step in enumerate(done.forward.steps):
-        yield Gates(
-            sequence=sequence,
-            time=time,
-            input=done.x.value[sequence, time],
-            previous_state=step.previous.value[sequence],
-            reset_pre=step.reset_pre.value[sequence],
-            reset=step.reset.value[sequence],
-            update_pre=step.update_pre.value[sequence],
-            update=step.update.value[sequence],
-        )
-        yield State(
-            sequence=sequence,
-            time=time,
-            recurrent_affine=step.recurrent_affine.value[sequence],
-            recurrent_term=step.recurrent_term.value[sequence],
-            candidate_pre=step.candidate_pre.value[sequence],
-            candidate=step.candidate.value[sequence],
-            kept=step.kept.value[sequence],
-            written=step.written.value[sequence],
-            state=step.state.value[sequence],
-        )
-    for time, (step, other) in enumerate(zip(done.forward.steps, done.other.steps, strict=True)):
-        state = other.state.value[sequence]
-        yield OtherConvention(
-            sequence=sequence,
-            time=time,
-            reset="after" if done.cell.reset_before else "before",
-            candidate=other.candidate.value[sequence],
-            state=state,
-            difference=state - step.state.value[sequence],
-        )
-
-
-def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient | InitialGradient]:
-    def adjoint(node: Tensor) -> Array:
-        values: Array = done.tape.adjoint(node)[sequence]
-        return values
-
-    for time, step in reversed([*enumerate(done.forward.steps)]):
-        yield StepGradient(
-            sequence=sequence,
-            time=time,
-            state_gradient=adjoint(step.state),
-            candidate_gradient=adjoint(step.candidate),
-            candidate_pre_gradient=adjoint(step.candidate_pre),
-            recurrent_affine_gradient=adjoint(step.recurrent_affine),
-            reset_gradient=adjoint(step.reset),
-            reset_pre_gradient=adjoint(step.reset_pre),
-            update_gradient=adjoint(step.update),
-            update_pre_gradient=adjoint(step.update_pre),
-            input_gradient=adjoint(done.x)[time],
-        )
-    yield InitialGradient(
-        sequence=sequence,
-        state=done.initial.value[sequence],
-        state_gradient=adjoint(done.initial),
-    )
-
-
-def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow | CarryPath]:
-    for time, step in enumerate(done.jacobians):
-        pairs = zip(step.carry[sequence], step.full[sequence], strict=True)
-        for coordinate, (carry, full) in enumerate(pairs):
-            yield JacobianRow(
-                sequence=sequence,
-                time=time,
-                coordinate=coordinate,
-                carry=carry,
-                full=full,
-                difference=full - carry,
-            )
-    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])

@@ -15,16 +15,17 @@ Forget; torch.nn.LSTM.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....core.arrays import Array
-from ....core.autodiff import Tensor, constant, parameter, trace_backward
+from ....core.autodiff import Tensor, parameter, trace_backward
 from ....core.nn.lstm import GATES, LSTM, LSTMPass, LSTMStep, remember
-from ....core.nn.rnn import HeadPass, SquaredErrorPass, StateHead, half_squared_error
+from ....core.nn.rnn import StateHead
 from ....fixtures.fixture import Fixture, choice, prefix, reals, word
 from ....report.trace import trace
+from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
 from .records import (
@@ -75,9 +76,9 @@ class LSTMFixture(Fixture):
 class Block(NamedTuple):
     """How a cell or a state depends on the pair before it, (sequences, hidden, hidden) each."""
 
-    of: str  # cell or state
     carry: Array  # d / d previous cell with gates and candidate held
     by_cell: Array  # d / d previous cell
+    cell_difference: Array
     by_state: Array  # d / d previous state
 
 
@@ -89,46 +90,34 @@ class Computation(NamedTuple):
     x: Tensor
     initial_cell: Tensor
     initial_state: Tensor
-    target: Array
     forward: LSTMPass
-    reading: HeadPass
-    loss: SquaredErrorPass
+    reading: gated.Reading
     tape: Tape
-    jacobians: list[list[Block]]  # of every step, cell before state
+    jacobians: list[dict[str, Block]]  # of every step, cell before state
     path: Array  # d last cell / d initial cell, (sequences, hidden, hidden)
     carried: Array  # the product of all forget gates, (sequences, hidden)
 
 
 def compute(fixture: LSTMFixture) -> Computation:
-    leading = fixture.extents["..."]
     require_steps("input", fixture.input.shape[-2])
     layer, head = build(fixture)
-    x = parameter(gated.rows(fixture.input, leading))
+    x = parameter(gated.rows(fixture, "input"))
     cell, state = (
-        parameter(np.zeros(start.shape) if fixture.initial == "zero" else start)
-        for start in (
-            gated.rows(fixture.initial_cell, leading),
-            gated.rows(fixture.initial_state, leading),
-        )
+        gated.before_first(gated.rows(fixture, name), fixture.initial)
+        for name in ("initial_cell", "initial_state")
     )
     forward = layer(x, cell, state)
-    reading = head(forward.steps[-1].state)
-    target = gated.rows(fixture.target, leading)
-    loss = half_squared_error(reading.prediction, constant(target))
-    tape = Tape(trace_backward(loss.loss, np.ones(loss.loss.shape)))
-    held = layer.detached()
-    first = parameter(cell.value)
+    reading = gated.read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    held, first = layer.detached(), parameter(cell.value)
     return Computation(
         cell=layer,
         head=head,
         x=x,
         initial_cell=cell,
         initial_state=state,
-        target=target,
         forward=forward,
         reading=reading,
-        loss=loss,
-        tape=tape,
+        tape=Tape(trace_backward(reading.loss, np.ones(reading.loss.shape))),
         jacobians=[step_jacobian(held, step) for step in forward.steps],
         path=gated.jacobian(held(x.detach(), first, state.detach()).steps[-1].cell, first),
         carried=gated.product_over_steps([step.forget for step in forward.steps]),
@@ -137,21 +126,16 @@ def compute(fixture: LSTMFixture) -> Computation:
 
 def build(fixture: LSTMFixture) -> tuple[LSTM, StateHead]:
     """The cell, with recurrent biases if the fixture has one (then zero where it has none)."""
-    parts = {
-        part: [getattr(fixture, f"{gate}_{part}") for gate in GATES]
-        for part in ("input_weight", "recurrent_weight", "bias", "recurrent_bias")
-    }
-    given = parts["recurrent_bias"]
-    if all(bias is None for bias in given):
-        del parts["recurrent_bias"]
-    else:
+    parts = gated.by_gate(fixture, GATES, "input_weight", "recurrent_weight", "bias")
+    (given,) = gated.by_gate(fixture, GATES, "recurrent_bias").values()
+    if any(bias is not None for bias in given):
         zero = np.zeros(fixture.extents["hidden"])
         parts["recurrent_bias"] = [zero if bias is None else bias for bias in given]
     layer = LSTM(*gated.stacked(fixture.parameter_prefix, parts))
     return layer, gated.state_head(fixture.parameter_prefix, fixture.head_weight, fixture.head_bias)
 
 
-def step_jacobian(held: LSTM, step: LSTMStep) -> list[Block]:
+def step_jacobian(held: LSTM, step: LSTMStep) -> dict[str, Block]:
     """The step again, from a pair of its own; then with its gates and candidate held."""
     cell, state = parameter(step.previous_cell.value), parameter(step.previous_state.value)
     again = held.step(step.projected.detach(), cell, state)
@@ -162,18 +146,60 @@ def step_jacobian(held: LSTM, step: LSTMStep) -> list[Block]:
         candidate=again.candidate.detach(),
         output=again.output.detach(),
     )
-    return [
-        Block(
-            of,
-            gated.jacobian(alone, cell),
-            gated.jacobian(output, cell),
-            gated.jacobian(output, state),
+    return {
+        "cell": block(direct.cell, again.cell, cell, state),
+        "state": block(direct.state, again.state, cell, state),
+    }
+
+
+def block(alone: Tensor, output: Tensor, cell: Tensor, state: Tensor) -> Block:
+    """One half of the new pair by both of the old one; `alone` is it with the gates held."""
+    carry, by_cell = gated.jacobian(alone, cell), gated.jacobian(output, cell)
+    return Block(carry, by_cell, by_cell - carry, gated.jacobian(output, state))
+
+
+def nodes(done: Computation, time: int) -> dict[str, Any]:
+    """What a step computed, by the names of the records' fields."""
+    step = done.forward.steps[time]
+    return {
+        **step._asdict(),
+        "input": done.x.value[:, time],
+        "input_gate": step.input,
+        "forget_gate": step.forget,
+        "output_gate": step.output,
+    }
+
+
+def forward_records(done: Computation, sequence: int) -> Iterator[Gates | Memory]:
+    for time in range(len(done.forward.steps)):
+        found = nodes(done, time)
+        yield forward_row(Gates, found, sequence, sequence=sequence, time=time)
+        yield forward_row(Memory, found, sequence, sequence=sequence, time=time)
+
+
+def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient | InitialGradient]:
+    to_input = done.tape.adjoint(done.x)[sequence]
+    for time in reversed(range(len(done.forward.steps))):
+        yield backward_row(
+            StepGradient,
+            nodes(done, time),
+            done.tape,
+            sequence,
+            sequence=sequence,
+            time=time,
+            input_gradient=to_input[time],
         )
-        for of, alone, output in (
-            ("cell", direct.cell, again.cell),
-            ("state", direct.state, again.state),
-        )
-    ]
+    cell, state = done.initial_cell, done.initial_state
+    first = {"cell": cell, "previous_cell": cell, "state": state, "previous_state": state}
+    yield backward_row(InitialGradient, first, done.tape, sequence, sequence=sequence)
+
+
+def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow | CarryPath]:
+    for time, blocks in enumerate(done.jacobians):
+        for of, matrices in blocks.items():
+            rows = {name: values[sequence] for name, values in matrices._asdict().items()}
+            yield from forward_rows(JacobianRow, rows, sequence=sequence, time=time, of=of)
+    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])
 
 
 @trace(
@@ -203,11 +229,11 @@ def lstm_trace(
         name=fixture.name,
         gates=GATES,
         initial=fixture.initial,
-        **gated.sizes(done.x, done.cell.parameters, done.head, done.loss),
+        **gated.sizes(done.x, done.cell.parameters, done.head, done.reading.loss),
     )
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from gated.predictions(Prediction, done.reading, done.target, done.loss)
+    yield from forward_rows(Prediction, done.reading._asdict())
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
@@ -215,79 +241,3 @@ def lstm_trace(
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)
-
-
-def forward_records(done: Computation, sequence: int) -> Iterator[Gates | Memory]:
-    for time, step in enumerate(done.forward.steps):
-        yield Gates(
-            sequence=sequence,
-            time=time,
-            input=done.x.value[sequence, time],
-            previous_state=step.previous_state.value[sequence],
-            input_pre=step.input_pre.value[sequence],
-            input_gate=step.input.value[sequence],
-            forget_pre=step.forget_pre.value[sequence],
-            forget_gate=step.forget.value[sequence],
-            candidate_pre=step.candidate_pre.value[sequence],
-            candidate=step.candidate.value[sequence],
-            output_pre=step.output_pre.value[sequence],
-            output_gate=step.output.value[sequence],
-        )
-        yield Memory(
-            sequence=sequence,
-            time=time,
-            previous_cell=step.previous_cell.value[sequence],
-            kept=step.kept.value[sequence],
-            written=step.written.value[sequence],
-            cell=step.cell.value[sequence],
-            cell_tanh=step.cell_tanh.value[sequence],
-            state=step.state.value[sequence],
-        )
-
-
-def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient | InitialGradient]:
-    def adjoint(node: Tensor) -> Array:
-        values: Array = done.tape.adjoint(node)[sequence]
-        return values
-
-    for time, step in reversed([*enumerate(done.forward.steps)]):
-        yield StepGradient(
-            sequence=sequence,
-            time=time,
-            state_gradient=adjoint(step.state),
-            output_gate_gradient=adjoint(step.output),
-            output_pre_gradient=adjoint(step.output_pre),
-            cell_gradient=adjoint(step.cell),
-            forget_gate_gradient=adjoint(step.forget),
-            forget_pre_gradient=adjoint(step.forget_pre),
-            input_gate_gradient=adjoint(step.input),
-            input_pre_gradient=adjoint(step.input_pre),
-            candidate_gradient=adjoint(step.candidate),
-            candidate_pre_gradient=adjoint(step.candidate_pre),
-            input_gradient=adjoint(done.x)[time],
-        )
-    yield InitialGradient(
-        sequence=sequence,
-        cell=done.initial_cell.value[sequence],
-        state=done.initial_state.value[sequence],
-        cell_gradient=adjoint(done.initial_cell),
-        state_gradient=adjoint(done.initial_state),
-    )
-
-
-def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow | CarryPath]:
-    for time, blocks in enumerate(done.jacobians):
-        for block in blocks:
-            rows = (block.carry[sequence], block.by_cell[sequence], block.by_state[sequence])
-            for coordinate, (carry, by_cell, by_state) in enumerate(zip(*rows, strict=True)):
-                yield JacobianRow(
-                    sequence=sequence,
-                    time=time,
-                    of=block.of,
-                    coordinate=coordinate,
-                    carry=carry,
-                    by_cell=by_cell,
-                    cell_difference=by_cell - carry,
-                    by_state=by_state,
-                )
-    yield from gated.carry_paths(CarryPath, sequence, done.path[sequence], done.carried[sequence])

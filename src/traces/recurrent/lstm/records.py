@@ -1,10 +1,13 @@
 """The records of the LSTM trace."""
 
+from typing import Annotated
+
 from ....core.nn.lstm import GATES
-from ....report.records import Record, field
+from ....report.records import Record, field, key
 from ....report.values import Int, Real, Reals, Shape, Word, Words
 from .. import _gated as gated
 
+THROUGH_STATE = "state_gradient * Gates.output_gate * (1 - Memory.cell_tanh ** 2)"
 SHOWN = "Gates.output_gate[coordinate] * (1 - Memory.cell_tanh[coordinate] ** 2)"
 """How a coordinate of the state follows its cell."""
 
@@ -19,12 +22,8 @@ def preactivation(gate: str) -> dict[str, str]:
     }
 
 
-def first(array: str) -> dict[str, str]:
-    """What stands before the first step."""
-    return {
-        "initial == 'given'": f"reshape(fixture.{array}, sequences, hidden_width)[sequence]",
-        "": "0",
-    }
+HiddenRow = Annotated[Reals, "hidden_width"]
+OutputRow = Annotated[Reals, "output_width"]
 
 
 class FixtureRecord(Record, kind="FIXTURE"):
@@ -36,204 +35,135 @@ class FixtureRecord(Record, kind="FIXTURE"):
     input_width: Int = field("features of an input")
     hidden_width: Int = field("coordinates of a cell and of a state, H")
     output_width: Int = field("features of a prediction")
-    gates: Words = field("in the order of PyTorch's stacked rows, H rows each", shape="4")
+    gates: Annotated[Words, "4"] = field("in the order of PyTorch's stacked rows, H rows each")
     biases: Int = field("bias vectors of each gate: 1 merged, or 2, beside W_x and beside W_h")
     initial: Word = field("whether the first cell and state are the fixture's (given) or zero")
-    parameter_count: Int = field(
-        "scalars in cell and head",
-        formula=(
-            "4 * hidden_width * (input_width + hidden_width + biases)"
-            " + output_width * (hidden_width + 1)"
-        ),
-    )
+    parameter_count: Int = field("scalars in cell and head", gated.parameter_count(GATES))
     loss: Real = field(
-        "half the squared error, added over outputs and sequences", formula="sum(Prediction.loss)"
+        "half the squared error, added over outputs and sequences", "sum(Prediction.loss)"
     )
 
 
 class Gates(Record):
     """Gates and candidate of one step; all values are H wide but the input."""
 
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    input: Reals = field(
-        "x_t",
-        shape="input_width",
-        formula="reshape(fixture.input, sequences, time_steps, input_width)[sequence, time]",
+    sequence: Int = key("0-based")
+    time: Int = key("0-based")
+    input: Annotated[Reals, "input_width"] = field("x_t", gated.INPUT)
+    previous_state: HiddenRow = field(
+        "h_{t-1}", gated.previous("Memory(time=time - 1).state", "initial_state")
     )
-    previous_state: Reals = field(
-        "h_{t-1}",
-        shape="hidden_width",
-        formula={"time > 0": "Memory(time=time - 1).state", **first("initial_state")},
-    )
-    input_pre: Reals = field(
-        "the input gate before its sigmoid",
-        shape="hidden_width",
-        formula=preactivation("input"),
-    )
-    input_gate: Reals = field("i", shape="hidden_width", formula="sigmoid(input_pre)")
-    forget_pre: Reals = field(
-        "the forget gate before its sigmoid",
-        shape="hidden_width",
-        formula=preactivation("forget"),
-    )
-    forget_gate: Reals = field("f", shape="hidden_width", formula="sigmoid(forget_pre)")
-    candidate_pre: Reals = field(
-        "the candidate before its tanh",
-        shape="hidden_width",
-        formula=preactivation("candidate"),
-    )
-    candidate: Reals = field("g", shape="hidden_width", formula="tanh(candidate_pre)")
-    output_pre: Reals = field(
-        "the output gate before its sigmoid",
-        shape="hidden_width",
-        formula=preactivation("output"),
-    )
-    output_gate: Reals = field("o", shape="hidden_width", formula="sigmoid(output_pre)")
+    input_pre: HiddenRow = field("the input gate before its sigmoid", preactivation("input"))
+    input_gate: HiddenRow = field("i", "sigmoid(input_pre)")
+    forget_pre: HiddenRow = field("the forget gate before its sigmoid", preactivation("forget"))
+    forget_gate: HiddenRow = field("f", "sigmoid(forget_pre)")
+    candidate_pre: HiddenRow = field("the candidate before its tanh", preactivation("candidate"))
+    candidate: HiddenRow = field("g", "tanh(candidate_pre)")
+    output_pre: HiddenRow = field("the output gate before its sigmoid", preactivation("output"))
+    output_gate: HiddenRow = field("o", "sigmoid(output_pre)")
 
 
 class Memory(Record):
     """Cell and state of the same step."""
 
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    previous_cell: Reals = field(
-        "c_{t-1}",
-        shape="hidden_width",
-        formula={"time > 0": "Memory(time=time - 1).cell", **first("initial_cell")},
+    sequence: Int = key("0-based")
+    time: Int = key("0-based")
+    previous_cell: HiddenRow = field(
+        "c_{t-1}", gated.previous("Memory(time=time - 1).cell", "initial_cell")
     )
-    kept: Reals = field(
-        "what stays of c_{t-1}", shape="hidden_width", formula="Gates.forget_gate * previous_cell"
-    )
-    written: Reals = field(
-        "what comes of g", shape="hidden_width", formula="Gates.input_gate * Gates.candidate"
-    )
-    cell: Reals = field("c_t", shape="hidden_width", formula="kept + written")
-    cell_tanh: Reals = field(
-        "what could be shown of it", shape="hidden_width", formula="tanh(cell)"
-    )
-    state: Reals = field("h_t", shape="hidden_width", formula="Gates.output_gate * cell_tanh")
+    kept: HiddenRow = field("what stays of c_{t-1}", "Gates.forget_gate * previous_cell")
+    written: HiddenRow = field("what comes of g", "Gates.input_gate * Gates.candidate")
+    cell: HiddenRow = field("c_t", "kept + written")
+    cell_tanh: HiddenRow = field("what could be shown of it", "tanh(cell)")
+    state: HiddenRow = field("h_t", "Gates.output_gate * cell_tanh")
 
 
 class Prediction(Record):
     """What the head makes of a sequence's last state."""
 
-    sequence: Int = field("0-based", aligns=True)
-    state: Reals = field(
-        "h of the last step", shape="hidden_width", formula="Memory(time=time_steps - 1).state"
-    )
-    prediction: Reals = field(
-        "what the head reads in it", shape="output_width", formula=gated.PREDICTION
-    )
-    target: Reals = field("y", shape="output_width", formula=gated.TARGET)
-    error: Reals = field("how far it is off", shape="output_width", formula="prediction - target")
-    loss: Real = field("half the sum of the squared errors", formula="sum(error ** 2) / 2")
+    sequence: Int = key("0-based")
+    state: HiddenRow = field("h of the last step", "Memory(time=time_steps - 1).state")
+    prediction: OutputRow = field("what the head reads in it", gated.PREDICTION)
+    target: OutputRow = field("y", gated.TARGET)
+    error: OutputRow = field("how far it is off", "prediction - target")
+    loss: Real = field("half the sum of the squared errors", "sum(error ** 2) / 2")
 
 
 class StepGradient(Record):
     """One step on the way back, the last step first."""
 
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    state_gradient: Reals = field(
+    sequence: Int = key("0-based")
+    time: Int = key("0-based")
+    state_gradient: HiddenRow = field(
         "dL/dh_t, all later steps included",
-        shape="hidden_width",
-        formula={
+        {
             "time == time_steps - 1": "Prediction.error @ fixture.head_weight",
             "": gated.through_gates(GATES, "recurrent_weight", "(time=time + 1)"),
         },
         gradient_of="Memory.state",
     )
-    output_gate_gradient: Reals = field(
-        "dL/do",
-        shape="hidden_width",
-        formula="state_gradient * Memory.cell_tanh",
-        gradient_of="Gates.output_gate",
+    output_gate_gradient: HiddenRow = field(
+        "dL/do", "state_gradient * Memory.cell_tanh", gradient_of="Gates.output_gate"
     )
-    output_pre_gradient: Reals = field(
+    output_pre_gradient: HiddenRow = field(
         "dL/d output-pre",
-        shape="hidden_width",
-        formula="output_gate_gradient * Gates.output_gate * (1 - Gates.output_gate)",
+        "output_gate_gradient * Gates.output_gate * (1 - Gates.output_gate)",
         gradient_of="Gates.output_pre",
     )
-    cell_gradient: Reals = field(
+    cell_gradient: HiddenRow = field(
         "dL/dc_t, through the state and through the next cell",
-        shape="hidden_width",
-        formula={
-            "time == time_steps - 1": (
-                "state_gradient * Gates.output_gate * (1 - Memory.cell_tanh ** 2)"
-            ),
+        {
+            "time == time_steps - 1": THROUGH_STATE,
             "": (
-                "state_gradient * Gates.output_gate * (1 - Memory.cell_tanh ** 2)"
-                " + StepGradient(time=time + 1).cell_gradient * Gates(time=time + 1).forget_gate"
+                f"{THROUGH_STATE} + StepGradient(time=time + 1).cell_gradient"
+                " * Gates(time=time + 1).forget_gate"
             ),
         },
         gradient_of="Memory.cell",
     )
-    forget_gate_gradient: Reals = field(
-        "dL/df",
-        shape="hidden_width",
-        formula="cell_gradient * Memory.previous_cell",
-        gradient_of="Gates.forget_gate",
+    forget_gate_gradient: HiddenRow = field(
+        "dL/df", "cell_gradient * Memory.previous_cell", gradient_of="Gates.forget_gate"
     )
-    forget_pre_gradient: Reals = field(
+    forget_pre_gradient: HiddenRow = field(
         "dL/d forget-pre",
-        shape="hidden_width",
-        formula="forget_gate_gradient * Gates.forget_gate * (1 - Gates.forget_gate)",
+        "forget_gate_gradient * Gates.forget_gate * (1 - Gates.forget_gate)",
         gradient_of="Gates.forget_pre",
     )
-    input_gate_gradient: Reals = field(
-        "dL/di",
-        shape="hidden_width",
-        formula="cell_gradient * Gates.candidate",
-        gradient_of="Gates.input_gate",
+    input_gate_gradient: HiddenRow = field(
+        "dL/di", "cell_gradient * Gates.candidate", gradient_of="Gates.input_gate"
     )
-    input_pre_gradient: Reals = field(
+    input_pre_gradient: HiddenRow = field(
         "dL/d input-pre",
-        shape="hidden_width",
-        formula="input_gate_gradient * Gates.input_gate * (1 - Gates.input_gate)",
+        "input_gate_gradient * Gates.input_gate * (1 - Gates.input_gate)",
         gradient_of="Gates.input_pre",
     )
-    candidate_gradient: Reals = field(
-        "dL/dg",
-        shape="hidden_width",
-        formula="cell_gradient * Gates.input_gate",
-        gradient_of="Gates.candidate",
+    candidate_gradient: HiddenRow = field(
+        "dL/dg", "cell_gradient * Gates.input_gate", gradient_of="Gates.candidate"
     )
-    candidate_pre_gradient: Reals = field(
+    candidate_pre_gradient: HiddenRow = field(
         "dL/d candidate-pre",
-        shape="hidden_width",
-        formula="candidate_gradient * (1 - Gates.candidate ** 2)",
+        "candidate_gradient * (1 - Gates.candidate ** 2)",
         gradient_of="Gates.candidate_pre",
     )
-    input_gradient: Reals = field(
-        "dL/dx_t",
-        shape="input_width",
-        formula=gated.through_gates(GATES, "input_weight"),
-        gradient_of="Gates.input",
+    input_gradient: Annotated[Reals, "input_width"] = field(
+        "dL/dx_t", gated.through_gates(GATES, "input_weight"), gradient_of="Gates.input"
     )
 
 
 class InitialGradient(Record):
     """What arrives at the pair before the first step."""
 
-    sequence: Int = field("0-based", aligns=True)
-    cell: Reals = field(
-        "c before the first step", shape="hidden_width", formula="Memory(time=0).previous_cell"
-    )
-    state: Reals = field(
-        "h before the first step", shape="hidden_width", formula="Gates(time=0).previous_state"
-    )
-    cell_gradient: Reals = field(
+    sequence: Int = key("0-based")
+    cell: HiddenRow = field("c before the first step", "Memory(time=0).previous_cell")
+    state: HiddenRow = field("h before the first step", "Gates(time=0).previous_state")
+    cell_gradient: HiddenRow = field(
         "dL/dc before the first step",
-        shape="hidden_width",
-        formula="StepGradient(time=0).cell_gradient * Gates(time=0).forget_gate",
+        "StepGradient(time=0).cell_gradient * Gates(time=0).forget_gate",
         gradient_of="Memory(time=0).previous_cell",
     )
-    state_gradient: Reals = field(
+    state_gradient: HiddenRow = field(
         "dL/dh before the first step",
-        shape="hidden_width",
-        formula=gated.through_gates(GATES, "recurrent_weight", "(time=0)"),
+        gated.through_gates(GATES, "recurrent_weight", "(time=0)"),
         gradient_of="Gates(time=0).previous_state",
     )
 
@@ -241,12 +171,11 @@ class InitialGradient(Record):
 class ParameterGradient(Record):
     """The gradient of one gate's rows of a parameter, added up over steps and sequences."""
 
-    name: Word = field("prefix, gate and parameter; or prefix, head and parameter", aligns=True)
+    name: Word = key("prefix, gate and parameter; or prefix, head and parameter")
     shape: Shape = field("weights outputs x inputs, biases outputs")
-    values: Reals = field(
+    values: Annotated[Reals, "shape"] = field(
         "dL/d parameter, row-major",
-        shape="shape",
-        formula=gated.gradient_formulas(GATES, ("bias", "recurrent_bias")),
+        gated.gradient_formulas(GATES, ("bias", "recurrent_bias")),
         gradient_of=gated.gradient_targets(GATES, ("bias",))
         | {
             f"name.endswith('.{gate}.recurrent_bias') and {bias} is not None": bias
@@ -259,33 +188,28 @@ class ParameterGradient(Record):
 class JacobianRow(Record, kind="JACOBIAN"):
     """One row of d (c_t, h_t) / d (c_{t-1}, h_{t-1}), from a backward pass with that seed."""
 
-    sequence: Int = field("0-based", aligns=True)
-    time: Int = field("0-based", aligns=True)
-    of: Word = field("the row's half of the pair: cell (c_t) or state (h_t)", aligns=True)
-    coordinate: Int = field("of that half", aligns=True)
-    carry: Reals = field(
+    sequence: Int = key("0-based")
+    time: Int = key("0-based")
+    of: Word = key("the row's half of the pair: cell (c_t) or state (h_t)")
+    coordinate: Int = key("of that half")
+    carry: HiddenRow = field(
         "by c_{t-1}, gates and candidate held: of diag(f), or diag(o tanh'(c) f)",
-        shape="hidden_width",
-        formula={
+        {
             "of == 'cell'": "one_hot(coordinate, hidden_width) * Gates.forget_gate",
             "": f"{SHOWN} * JacobianRow(of='cell').carry",
         },
     )
-    by_cell: Reals = field(
+    by_cell: HiddenRow = field(
         "by c_{t-1} through the whole step",
-        shape="hidden_width",
-        formula={
+        {
             "of == 'cell'": "one_hot(coordinate, hidden_width) * Gates.forget_gate",
             "": f"{SHOWN} * JacobianRow(of='cell').by_cell",
         },
     )
-    cell_difference: Reals = field(
-        "0, as no gate reads the cell", shape="hidden_width", formula="by_cell - carry"
-    )
-    by_state: Reals = field(
+    cell_difference: HiddenRow = field("0, as no gate reads the cell", "by_cell - carry")
+    by_state: HiddenRow = field(
         "by h_{t-1}: all of it through gates and candidate",
-        shape="hidden_width",
-        formula={
+        {
             "of == 'cell'": (
                 "Memory.previous_cell[coordinate] * Gates.forget_gate[coordinate]"
                 " * (1 - Gates.forget_gate[coordinate])"
@@ -309,21 +233,16 @@ class JacobianRow(Record, kind="JACOBIAN"):
 class CarryPath(Record):
     """One row of d c_last / d c_initial, beside what the forget gates alone carry so far."""
 
-    sequence: Int = field("0-based", aligns=True)
-    coordinate: Int = field("of the last cell", aligns=True)
-    full: Reals = field(
+    sequence: Int = key("0-based")
+    coordinate: Int = key("of the last cell")
+    full: HiddenRow = field(
         "the row through all steps, states included",
-        shape="hidden_width",
-        formula=(
-            "matrix_product(reshape(concat("
-            "JacobianRow(coordinate=every).by_cell, JacobianRow(coordinate=every).by_state),"
-            " time_steps, 2 * hidden_width, 2 * hidden_width)[::-1])[coordinate, :hidden_width]"
-        ),
+        "matrix_product(reshape(concat("
+        "JacobianRow(coordinate=every).by_cell, JacobianRow(coordinate=every).by_state),"
+        " time_steps, 2 * hidden_width, 2 * hidden_width)[::-1])[coordinate, :hidden_width]",
     )
     carried: Real = field(
         "this coordinate's forget gates of all steps, multiplied",
-        formula="prod(Gates.forget_gate[:, coordinate])",
+        "prod(Gates.forget_gate[:, coordinate])",
     )
-    difference: Real = field(
-        "the row's own coordinate minus carried", formula="full[coordinate] - carried"
-    )
+    difference: Real = field("the row's own coordinate minus carried", "full[coordinate] - carried")
