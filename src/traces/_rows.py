@@ -3,7 +3,7 @@
 Nodes are given by the names of fields: `{"input": x, **forward._asdict()}`. A field that declares
 `gradient_of` is read off the way back, as the adjoint of the node that it names last:
 `PositionForward.gated` is the node `gated`; where a node has the field's own name, that one is
-read. What is not read off is given by keyword.
+read. What is not read off is given by keyword. A node that is None is none in every row.
 """
 
 import math
@@ -61,6 +61,7 @@ def _record(
     at: int | tuple[int, ...],
     given: Mapping[str, Any],
 ) -> R:
+    given = {**_absent(kind, nodes), **given}
     values = {
         field.attribute: _item(_values(kind, field, nodes, backward)[at])
         for field in kind.fields
@@ -72,6 +73,7 @@ def _record(
 def _records(
     kind: type[R], nodes: Nodes, backward: Backward | None, given: Mapping[str, Any]
 ) -> Iterator[R]:
+    given = {**_absent(kind, nodes), **given}
     fields = [field for field in kind.fields if field.attribute not in given]
     keys = [field.attribute for field in fields if field.aligns]
     counters = [name for name in keys if name not in nodes]
@@ -85,6 +87,11 @@ def _records(
     for number, row in enumerate(zip(*columns.values(), strict=True)):
         values = dict(zip(columns, map(_item, row), strict=True))
         yield kind(**dict.fromkeys(counters, number), **values, **given)
+
+
+def _absent(kind: type[Record], nodes: Nodes) -> dict[str, None]:
+    names = (field.attribute for field in kind.fields)
+    return {name: None for name in names if nodes.get(name, name) is None}
 
 
 def _values(kind: type[Record], field: Field, nodes: Nodes, backward: Backward | None) -> Any:

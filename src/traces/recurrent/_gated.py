@@ -1,15 +1,15 @@
-"""What the traces of gated recurrent layers share: their last states read, and formulas."""
+"""What the traces of gated recurrent layers share."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.autodiff import Tensor, constant, parameter, trace_backward
+from ...core.autodiff import Tensor, parameter, trace_backward
 from ...core.nn.parameters import NamedParameter, named_parameter
-from ...core.nn.rnn import StateHead, half_squared_error
+from ...core.nn.rnn import StateHead
 from ...core.numerics import sum_axis
 from ...fixtures.fixture import Fixture
 from ...report.records import Record
@@ -17,22 +17,6 @@ from .._probes import gradient
 from .._rows import forward_rows
 
 R = TypeVar("R", bound=Record)
-
-
-class Reading(NamedTuple):
-    """Every sequence's last state read by the head, by the names of the record's fields."""
-
-    state: Tensor
-    prediction: Tensor
-    target: Array
-    error: Tensor
-    loss: Tensor  # (sequences,)
-
-
-def read(head: StateHead, state: Tensor, target: Array) -> Reading:
-    prediction = head(state).prediction
-    error, loss = half_squared_error(prediction, constant(target))
-    return Reading(state, prediction, target, error, loss)
 
 
 def rows(fixture: Fixture, name: str) -> Array:

@@ -17,15 +17,7 @@ from ...core.autodiff import (
     trace_backward,
 )
 from ...core.nn.parameters import NamedParameter
-from ...core.nn.rnn import (
-    ACTIVATIONS,
-    CellPass,
-    ElmanCell,
-    HeadPass,
-    SquaredErrorPass,
-    StateHead,
-    half_squared_error,
-)
+from ...core.nn.rnn import ACTIVATIONS, CellPass, ElmanCell, StateHead, half_squared_error
 from ...core.numerics import sum_axis as sum_values
 from .._tape import Tape
 
@@ -44,13 +36,28 @@ SLOPE = {
     "": "1",
 }
 """phi'(z_t) likewise."""
+BOTH_PATHS = {
+    "head_path is None": "future_path",
+    "future_path is None": "head_path",
+    "": "head_path + future_path",
+}
+"""dL/dh_t, of the paths that there are."""
 
 
 class Reading(NamedTuple):
-    """One state read by the head and compared with its target."""
+    """States read by the head and compared with targets, by the names of records' fields."""
 
-    head: HeadPass
-    scored: SquaredErrorPass
+    state: Tensor  # (batch, hidden)
+    weight: Tensor  # W_o^T as this reading uses it, (hidden, outputs)
+    prediction: Tensor  # (batch, outputs)
+    target: Array
+    error: Tensor
+    loss: Tensor  # (batch,)
+
+
+def read(head: StateHead, state: Tensor, target: Array) -> Reading:
+    reading = head(state)
+    return Reading(*reading, target, *half_squared_error(reading.prediction, constant(target)))
 
 
 class Run(NamedTuple):
@@ -92,10 +99,8 @@ def run(model: Model, data: Data, scored: str, *, mean: bool) -> Run:
     steps = cell.unroll([parameter(x) for x in data.inputs.swapaxes(0, 1)], initial)
     readings: dict[int, Reading] = {}
     for t in scored_steps(scored, len(steps)):
-        reading = head(steps[t].state)
-        target = constant(data.targets[:, t])
-        readings[t] = Reading(reading, half_squared_error(reading.prediction, target))
-    losses = concatenate([reading.scored.loss for reading in readings.values()], axis=0)
+        readings[t] = read(head, steps[t].state, data.targets[:, t])
+    losses = concatenate([reading.loss for reading in readings.values()], axis=0)
     loss = mean_axis(losses, axis=0) if mean else sum_axis(losses, axis=0)
     return Run(cell, head, initial, steps, readings, loss, Tape(trace_backward(loss)))
 
@@ -106,24 +111,27 @@ def scored_steps(scored: str, steps: int) -> range:
     return range(max(steps - count, 0), steps)
 
 
-def paths(run: Run, t: int) -> tuple[Array | None, Array | None]:
-    """What state t receives from the head that reads it and from the next state, (batch, hidden).
+def way_back(run: Run, t: int) -> dict[str, Array | None]:
+    """What reaches step t, by the names of records' fields, (batch, width) each.
 
-    None where there is no such path.
+    None where there is no such path: no head that reads the state, or no state after it.
     """
-    state = run.steps[t].state
-    reading = run.readings.get(t)
-    from_head = None
-    if reading is not None:
-        from_head = run.tape.contribution(product(run, reading), state)
-    following = run.steps[t + 1] if t + 1 < len(run.steps) else None
-    from_future = following and run.tape.contribution(following.recurrent_term, state)
-    return from_head, from_future
+    step, reading, adjoint = run.steps[t], run.readings.get(t), run.tape.adjoint
+    read_by = None if reading is None else product(run, reading)
+    used_by = run.steps[t + 1].recurrent_term if t + 1 < len(run.steps) else None
+    return {
+        "prediction_gradient": None if reading is None else adjoint(reading.prediction),
+        "head_path": None if read_by is None else run.tape.contribution(read_by, step.state),
+        "future_path": None if used_by is None else run.tape.contribution(used_by, step.state),
+        "state_gradient": adjoint(step.state),
+        "preactivation_gradient": adjoint(step.preactivation),
+        "input_gradient": adjoint(step.input),
+    }
 
 
 def product(run: Run, reading: Reading) -> Tensor:
     """The node that multiplies a state by the head's weight."""
-    prediction = reading.head.prediction
+    prediction = reading.prediction
     return prediction if run.head.bias is None else prediction.parents[0]
 
 
@@ -149,9 +157,9 @@ def uses(run: Run, leaf: Tensor) -> Iterator[tuple[int, Tensor]]:
             yield t, step.preactivation
     for t, reading in run.readings.items():
         if leaf is head.weight.tensor:
-            yield t, reading.head.weight
+            yield t, reading.weight
         elif head.bias is not None and leaf is head.bias.tensor:
-            yield t, reading.head.prediction
+            yield t, reading.prediction
 
 
 def summed(given: Sequence[Array]) -> Array:

@@ -11,7 +11,7 @@ the difficulty of training recurrent neural networks (arXiv:1211.5063).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -19,20 +19,25 @@ from ...core.arrays import Array
 from ...core.nn.parameters import NamedParameter, named_parameter
 from ...core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
 from ...fixtures.fixture import Fixture, choice, reals, word
+from ...report.records import Record, field, key
 from ...report.trace import trace
+from ...report.values import Flag, Int, Real, Reals, Shape, Word
 from .._probes import gradient, same_bits
+from .._rows import backward_rows, forward_rows
 from .._tape import require_steps
-from ._rnn import Data, Model, Run, contributions, jacobians, paths, run, slopes, summed
-from ._rnn_vector_records import (
-    Backward,
-    Contribution,
-    FixtureRecord,
-    Forward,
-    Gradient,
-    InitialState,
-    Jacobian,
-    Loss,
-    Prediction,
+from ._rnn import (
+    BOTH_PATHS,
+    SLOPE,
+    STATE,
+    Data,
+    Model,
+    Run,
+    contributions,
+    jacobians,
+    run,
+    slopes,
+    summed,
+    way_back,
 )
 
 
@@ -111,6 +116,210 @@ def data(fixture: RNNVectorFixture) -> Data:
     return Data(fixture.inputs, initial, fixture.target_values)
 
 
+HiddenRow = Annotated[Reals, "hidden_width"]
+OutputRow = Annotated[Reals, "output_width"]
+PARAMETERS = {
+    f"parameter == '{name}'": f"fixture.{name}"
+    for name in ("input_weight", "recurrent_weight", "hidden_bias", "head_weight", "head_bias")
+}
+"""Which values of the fixture a record is about."""
+
+
+class FixtureRecord(Record, kind="FIXTURE"):
+    """The sizes and choices."""
+
+    name: Word = field("what these numbers are called")
+    activation: Word = field("phi, the activation of the cell")
+    targets: Word = field("which steps have a loss: last or every")
+    reduction: Word = field("how losses become one number: sum or mean")
+    sequences: Int = field("B, independent sequences")
+    steps: Int = field("T, observations of each")
+    input_width: Int = field("D, coordinates of an observation")
+    hidden_width: Int = field("H, coordinates of a state")
+    output_width: Int = field("C, coordinates of a prediction")
+    hidden_bias: Flag = field("whether the cell has one")
+    head_bias: Flag = field("whether the head has one")
+    parameter_count: Int = field(
+        "scalars in weights and biases",
+        "hidden_width * (input_width + hidden_width + hidden_bias)"
+        " + output_width * (hidden_width + head_bias)",
+    )
+
+
+class Forward(Record):
+    """One step of one sequence, as row vectors."""
+
+    sequence: Int = key("0-based")
+    step: Int = key("t, 0-based")
+    input: Annotated[Reals, "input_width"] = field("x_t", "fixture.inputs[sequence, step]")
+    previous_state: HiddenRow = field(
+        "h_{t-1}", {"step == 0": "InitialState.value", "": "Forward(step=step - 1).state"}
+    )
+    input_term: HiddenRow = field("what the observation adds", "input @ fixture.input_weight.T")
+    recurrent_term: HiddenRow = field(
+        "what the state before adds", "previous_state @ fixture.recurrent_weight.T"
+    )
+    preactivation: HiddenRow = field(
+        "z_t",
+        {
+            "hidden_bias": "input_term + recurrent_term + fixture.hidden_bias",
+            "": "input_term + recurrent_term",
+        },
+    )
+    state: HiddenRow = field("h_t = phi(z_t)", STATE)
+    slope: HiddenRow = field("phi'(z_t), the activation's local derivative", SLOPE)
+
+
+class Prediction(Record):
+    """One state read by the head."""
+
+    sequence: Int = key("0-based")
+    step: Int = key("t, 0-based")
+    prediction: OutputRow = field(
+        "what the head makes of h_t",
+        {
+            "head_bias": "Forward.state @ fixture.head_weight.T + fixture.head_bias",
+            "": "Forward.state @ fixture.head_weight.T",
+        },
+    )
+    target: OutputRow = field("y_t", "fixture.target_values[sequence, step]")
+    error: OutputRow = field("how far it is off", "prediction - target")
+    loss: Real = field(
+        "half the sum of the squared errors of the outputs; never averaged", "sum(error ** 2) / 2"
+    )
+
+
+class Loss(Record):
+    """What is differentiated."""
+
+    reduction: Word = field("sum or mean")
+    losses: Int = field("scored steps times sequences")
+    value: Real = field(
+        "L, their sum, divided by their number under mean",
+        {
+            "reduction == 'mean'": "sum(Prediction.loss) / losses",
+            "": "sum(Prediction.loss)",
+        },
+    )
+
+
+class Backward(Record):
+    """One step of one sequence on the way back, the last step first."""
+
+    sequence: Int = key("0-based")
+    step: Int = key("t, 0-based")
+    prediction_gradient: OutputRow | None = field(
+        "e_t = dL/d prediction_t",
+        {
+            "reduction == 'mean'": "Prediction.error / Loss.losses",
+            "": "Prediction.error",
+        },
+        gradient_of="Prediction.prediction",
+    )
+    head_path: HiddenRow | None = field(
+        "what the state receives from its own prediction",
+        "prediction_gradient @ fixture.head_weight",
+        gradient_of={"future_path is None": "Forward.state"},
+    )
+    future_path: HiddenRow | None = field(
+        "what it receives from the states after it",
+        "Backward(step=step + 1).preactivation_gradient @ fixture.recurrent_weight",
+        gradient_of="Forward(step=step + 1).previous_state",
+    )
+    state_gradient: HiddenRow = field(
+        "g_t^h = dL/dh_t, the sum of both paths", BOTH_PATHS, gradient_of="Forward.state"
+    )
+    preactivation_gradient: HiddenRow = field(
+        "g_t^z = dL/dz_t", "state_gradient * Forward.slope", gradient_of="Forward.preactivation"
+    )
+    input_gradient: Annotated[Reals, "input_width"] = field(
+        "dL/dx_t", "preactivation_gradient @ fixture.input_weight", gradient_of="Forward.input"
+    )
+
+
+class InitialState(Record):
+    """Where the way back of one sequence ends."""
+
+    sequence: Int = key("0-based")
+    value: HiddenRow = field(
+        "h_-1, not trained",
+        {
+            "fixture.initial_state is None": "0",
+            "": "fixture.initial_state[sequence]",
+        },
+    )
+    gradient: HiddenRow = field(
+        "dL/dh_-1",
+        "Backward(step=0).preactivation_gradient @ fixture.recurrent_weight",
+        gradient_of="value",
+    )
+
+
+class Jacobian(Record):
+    """One row of the derivative of a state with respect to the state before it."""
+
+    sequence: Int = key("0-based")
+    step: Int = key("t, 0-based")
+    row: Int = key("i, the coordinate of h_t")
+    values: HiddenRow = field(
+        "dh_{t,i}/dh_{t-1,j} for every j: row i of J_t = diag(phi'(z_t)) W_h",
+        "Forward.slope[row] * fixture.recurrent_weight[row]",
+    )
+
+
+class Contribution(Record):
+    """What one use of a shared parameter adds to its gradient, as the tape has it."""
+
+    parameter: Word = key("its name")
+    step: Int = key("t, the step that uses it, 0-based")
+    shape: Shape = field("of the parameter, outputs x inputs")
+    values: Annotated[Reals, "shape"] = field(
+        "row-major, added over sequences",
+        {
+            "parameter == 'input_weight'": "Backward.preactivation_gradient.T @ Forward.input",
+            "parameter == 'recurrent_weight'": (
+                "Backward.preactivation_gradient.T @ Forward.previous_state"
+            ),
+            "parameter == 'hidden_bias'": "sum(Backward.preactivation_gradient, 0)",
+            "parameter == 'head_weight'": "Backward.prediction_gradient.T @ Forward.state",
+            "parameter == 'head_bias'": "sum(Backward.prediction_gradient, 0)",
+        },
+    )
+
+
+class Gradient(Record):
+    """The contributions of one parameter added up, beside the gradient that it stores."""
+
+    parameter: Word = key("its name")
+    shape: Shape = field("of the parameter")
+    uses: Int = field("contributions")
+    sum: Annotated[Reals, "shape"] = field(
+        "their sum from +0.0, in the order of the way back: the last step first",
+        "sum(Contribution.values[::-1], 0)",
+        gradient_of=PARAMETERS,
+    )
+    gradient: Annotated[Reals, "shape"] = field(
+        "dL/d parameter, what the backward pass stored", "sum", gradient_of=PARAMETERS
+    )
+    equal: Flag = field("whether both have the same 64 bits in every value")
+
+
+def parameter_gradients(result: Run) -> Iterator[Contribution | Gradient]:
+    for name, leaf in result.parameters:
+        given = contributions(result, name)
+        for t, values in given.items():
+            yield Contribution(parameter=name, step=t, shape=leaf.shape, values=values)
+        total, stored = summed([*given.values()]), gradient(leaf)
+        yield Gradient(
+            parameter=name,
+            shape=leaf.shape,
+            uses=len(given),
+            sum=total,
+            gradient=stored,
+            equal=same_bits(total, stored),
+        )
+
+
 @trace(
     "rnn-vector",
     version=1,
@@ -151,87 +360,20 @@ def rnn_vector_trace(
         head_bias=result.head.bias is not None,
         parameter_count=sum(tensor.value.size for _, tensor in result.parameters),
     )
-    yield from forward_steps(computation)
-    yield from predictions(fixture, result)
+    for t, (step, slope) in enumerate(zip(result.steps, computation.slopes, strict=True)):
+        nodes = {**step._asdict(), "previous_state": step.previous, "slope": slope}
+        yield from forward_rows(Forward, nodes, step=t)
+    for t, reading in result.readings.items():
+        yield from forward_rows(Prediction, reading._asdict(), step=t)
     yield Loss(
         reduction=fixture.reduction,
         losses=len(result.readings) * sequences,
         value=float(result.loss.value),
     )
-    yield from backward_steps(result)
-    initial = (result.initial.value, result.tape.adjoint(result.initial))
-    for sequence, (value, adjoint) in enumerate(zip(*initial, strict=True)):
-        yield InitialState(sequence=sequence, value=value, gradient=adjoint)
+    for t in reversed(range(steps)):
+        yield from forward_rows(Backward, way_back(result, t), step=t)
+    yield from backward_rows(InitialState, {"value": result.initial}, result.tape)
     for t, matrices in enumerate(computation.jacobians):
         for sequence, matrix in enumerate(matrices):
-            for row, values in enumerate(matrix):
-                yield Jacobian(sequence=sequence, step=t, row=row, values=values)
+            yield from forward_rows(Jacobian, {"values": matrix}, sequence=sequence, step=t)
     yield from parameter_gradients(result)
-
-
-def forward_steps(computation: Computation) -> Iterator[Forward]:
-    for t, step in enumerate(computation.run.steps):
-        for sequence, slope in enumerate(computation.slopes[t]):
-            yield Forward(
-                sequence=sequence,
-                step=t,
-                input=step.input.value[sequence],
-                previous_state=step.previous.value[sequence],
-                input_term=step.input_term.value[sequence],
-                recurrent_term=step.recurrent_term.value[sequence],
-                preactivation=step.preactivation.value[sequence],
-                state=step.state.value[sequence],
-                slope=slope,
-            )
-
-
-def predictions(fixture: RNNVectorFixture, result: Run) -> Iterator[Prediction]:
-    for t, (head, scored) in result.readings.items():
-        for sequence, prediction in enumerate(head.prediction.value):
-            yield Prediction(
-                sequence=sequence,
-                step=t,
-                prediction=prediction,
-                target=fixture.target_values[sequence, t],
-                error=scored.error.value[sequence],
-                loss=float(scored.loss.value[sequence]),
-            )
-
-
-def backward_steps(result: Run) -> Iterator[Backward]:
-    adjoint = result.tape.adjoint
-    for t in reversed(range(len(result.steps))):
-        step, reading = result.steps[t], result.readings.get(t)
-        to_prediction = adjoint(reading.head.prediction) if reading else None
-        from_head, from_future = paths(result, t)
-        for sequence in range(step.state.shape[0]):
-            yield Backward(
-                sequence=sequence,
-                step=t,
-                prediction_gradient=row_of(to_prediction, sequence),
-                head_path=row_of(from_head, sequence),
-                future_path=row_of(from_future, sequence),
-                state_gradient=adjoint(step.state)[sequence],
-                preactivation_gradient=adjoint(step.preactivation)[sequence],
-                input_gradient=adjoint(step.input)[sequence],
-            )
-
-
-def row_of(rows: Array | None, sequence: int) -> Array | None:
-    return None if rows is None else rows[sequence]
-
-
-def parameter_gradients(result: Run) -> Iterator[Contribution | Gradient]:
-    for name, leaf in result.parameters:
-        given = contributions(result, name)
-        for t, values in given.items():
-            yield Contribution(parameter=name, step=t, shape=leaf.shape, values=values)
-        total, stored = summed([*given.values()]), gradient(leaf)
-        yield Gradient(
-            parameter=name,
-            shape=leaf.shape,
-            uses=len(given),
-            sum=total,
-            gradient=stored,
-            equal=same_bits(total, stored),
-        )

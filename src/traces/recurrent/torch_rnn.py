@@ -171,7 +171,7 @@ def torch_rnn_trace(
             sequence=sequence,
             prediction=widened(prediction),
             bits=bits(prediction),
-            float64=reading.head.prediction.value[sequence],
+            float64=reading.prediction.value[sequence],
             printed=[format(value, ".3g") for value in prediction.tolist()],
         )
     (loss_bits,) = bits(single.loss)

@@ -17,7 +17,8 @@ from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.traces._probes import gradient
 from llm_trace.traces.recurrent import _rnn, rnn_bptt
-from llm_trace.traces.recurrent._rnn_bptt_records import (
+from llm_trace.traces.recurrent.rnn_bptt import RNNBPTTFixture, compute
+from llm_trace.traces.recurrent.rnn_bptt.records import (
     Backward,
     Contribution,
     Forward,
@@ -29,7 +30,6 @@ from llm_trace.traces.recurrent._rnn_bptt_records import (
     Update,
     UpdatedForward,
 )
-from llm_trace.traces.recurrent.rnn_bptt import RNNBPTTFixture, compute
 
 from ...known import close, oracle
 from ..proverb_data import column, of, records

@@ -11,7 +11,7 @@ from llm_trace.core.gradcheck import check_gradient
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces._probes import gradient
 from llm_trace.traces.recurrent import _rnn, rnn_vector
-from llm_trace.traces.recurrent._rnn_vector_records import (
+from llm_trace.traces.recurrent.rnn_vector import (
     Backward,
     Contribution,
     FixtureRecord,
@@ -21,8 +21,9 @@ from llm_trace.traces.recurrent._rnn_vector_records import (
     Jacobian,
     Loss,
     Prediction,
+    RNNVectorFixture,
+    compute,
 )
-from llm_trace.traces.recurrent.rnn_vector import RNNVectorFixture, compute
 
 from ...known import close, oracle
 from ..proverb_data import column, of, records
@@ -261,7 +262,7 @@ def test_widths_of_one_are_the_scalar_rnn() -> None:
         targets="every",
     )
     scalar = records("rnn-bptt", targets="every")
-    from llm_trace.traces.recurrent import _rnn_bptt_records as rnn_bptt
+    from llm_trace.traces.recurrent.rnn_bptt import records as rnn_bptt
 
     for left, right in zip(of(Gradient, vector), of(rnn_bptt.Gradient, scalar), strict=True):
         assert float(left.gradient.item()) == right.gradient

@@ -24,6 +24,7 @@ from ....report.trace import trace
 from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
+from .._rnn import Reading, read
 from .records import (
     CarryPath,
     FixtureRecord,
@@ -86,7 +87,7 @@ class Computation(NamedTuple):
     x: Tensor
     initial: Tensor
     forward: GRUPass
-    reading: gated.Reading
+    reading: Reading
     tape: Tape
     other: GRUPass
     jacobians: list[Jacobian]
@@ -100,7 +101,7 @@ def compute(fixture: GRUFixture) -> Computation:
     x = parameter(gated.rows(fixture, "input"))
     initial = gated.before_first(gated.rows(fixture, "initial_state"), fixture.initial)
     forward = cell(x, initial)
-    reading = gated.read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    reading = read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
     held, first = cell.detached(), parameter(initial.value)
     return Computation(
         cell=cell,

@@ -28,6 +28,7 @@ from ....report.trace import trace
 from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
+from .._rnn import Reading, read
 from .records import (
     CarryPath,
     FixtureRecord,
@@ -91,7 +92,7 @@ class Computation(NamedTuple):
     initial_cell: Tensor
     initial_state: Tensor
     forward: LSTMPass
-    reading: gated.Reading
+    reading: Reading
     tape: Tape
     jacobians: list[dict[str, Block]]  # of every step, cell before state
     path: Array  # d last cell / d initial cell, (sequences, hidden, hidden)
@@ -107,7 +108,7 @@ def compute(fixture: LSTMFixture) -> Computation:
         for name in ("initial_cell", "initial_state")
     )
     forward = layer(x, cell, state)
-    reading = gated.read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    reading = read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
     held, first = layer.detached(), parameter(cell.value)
     return Computation(
         cell=layer,

@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.autodiff import constant, mul, no_grad, parameter, sub, trace_backward
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
-from ...fixtures.fixture import Fixture, choice, real, reals, word
-from ...report.trace import trace
-from .._probes import gradient, same_bits
-from .._tape import Tape, require_steps
-from ._rnn import (
+from ....core.arrays import Array
+from ....core.autodiff import constant, mul, no_grad, parameter, sub, trace_backward
+from ....core.nn.parameters import named_parameter
+from ....core.nn.rnn import ACTIVATIONS, ElmanCell, StateHead
+from ....fixtures.fixture import Fixture, choice, real, reals, word
+from ....report.trace import trace
+from ..._probes import gradient, same_bits
+from ..._rows import forward_row
+from ..._tape import Tape, require_steps
+from .._rnn import (
     SCORED,
     Data,
     Model,
@@ -30,12 +31,12 @@ from ._rnn import (
     contributions,
     frozen,
     jacobians,
-    paths,
     run,
     slopes,
     summed,
+    way_back,
 )
-from ._rnn_bptt_records import (
+from .records import (
     Backward,
     Contribution,
     FixtureRecord,
@@ -48,6 +49,8 @@ from ._rnn_bptt_records import (
     Update,
     UpdatedForward,
 )
+
+ONLY = (0, 0)  # the one sequence, the one coordinate
 
 
 class RNNBPTTFixture(Fixture):
@@ -123,6 +126,62 @@ def influence_on_the_last_state(run: Run) -> list[float]:
     return [float(tape.adjoint(step.state)[0, 0]) for step in steps]
 
 
+def update(fixture: RNNBPTTFixture, before: Run, after: Run) -> Iterator[Update | UpdatedForward]:
+    for (name, weight), (_, moved) in zip(before.parameters, after.parameters, strict=True):
+        yield Update(
+            parameter=name,
+            before=scalar(weight.value),
+            gradient=scalar(gradient(weight)),
+            learning_rate=fixture.learning_rate,
+            after=scalar(moved.value),
+        )
+    for t, step in enumerate(after.steps):
+        reading = after.readings.get(t)
+        yield UpdatedForward(
+            step=t,
+            preactivation=scalar(step.preactivation.value),
+            state=scalar(step.state.value),
+            prediction=scalar(reading.prediction.value) if reading else None,
+            loss=scalar(reading.loss.value) if reading else None,
+        )
+
+
+def scalar(array: Array) -> float:
+    return float(array.reshape(()))
+
+
+def weight_gradients(run: Run) -> Iterator[Contribution | Gradient]:
+    for name, weight in run.parameters:
+        given = contributions(run, name)
+        for t, contribution in given.items():
+            upstream, local = factors(run, name, t)
+            yield Contribution(
+                parameter=name,
+                step=t,
+                upstream=upstream,
+                local_input=local,
+                contribution=scalar(contribution),
+            )
+        total, stored = summed([*given.values()]), gradient(weight)
+        yield Gradient(
+            parameter=name,
+            uses=len(given),
+            sum=scalar(total),
+            gradient=scalar(stored),
+            equal=same_bits(total, stored),
+        )
+
+
+def factors(run: Run, name: str, t: int) -> tuple[float, float]:
+    """The adjoint that reaches a use of a weight, and what the weight multiplies there."""
+    step = run.steps[t]
+    if name == run.head.weight.name:
+        reading = run.readings[t]
+        return scalar(run.tape.adjoint(reading.prediction)), scalar(reading.state.value)
+    local = step.input if name == run.cell.input_weight.name else step.previous
+    return scalar(run.tape.adjoint(step.preactivation)), scalar(local.value)
+
+
 @trace(
     "rnn-bptt",
     version=1,
@@ -163,10 +222,28 @@ def rnn_bptt_trace(
         head_weight=fixture.head_weight,
         learning_rate=fixture.learning_rate,
     )
-    yield from forward_steps(computation)
-    yield from predictions(fixture, before)
+    for t, step in enumerate(before.steps):
+        yield forward_row(
+            Forward,
+            {**step._asdict(), "previous_state": step.previous},
+            ONLY,
+            step=t,
+            slope=computation.slopes[t],
+            transition=computation.transitions[t],
+        )
+    for t, reading in before.readings.items():
+        loss = scalar(reading.loss.value)
+        yield forward_row(Prediction, reading._asdict(), ONLY, step=t, loss=loss)
     yield Loss(losses=len(before.readings), value=loss_before)
-    yield from backward_steps(computation)
+    for t in reversed(range(len(before.steps))):
+        yield forward_row(
+            Backward,
+            way_back(before, t),
+            ONLY,
+            step=t,
+            slope=computation.slopes[t],
+            last_state_derivative=computation.to_last[t],
+        )
     yield InitialState(
         value=scalar(before.initial.value),
         gradient=scalar(before.tape.adjoint(before.initial)),
@@ -177,110 +254,3 @@ def rnn_bptt_trace(
     yield Outcome(
         loss_before=loss_before, loss_after=loss_after, decreased=loss_after < loss_before
     )
-
-
-def update(fixture: RNNBPTTFixture, before: Run, after: Run) -> Iterator[Update | UpdatedForward]:
-    for (name, weight), (_, moved) in zip(before.parameters, after.parameters, strict=True):
-        yield Update(
-            parameter=name,
-            before=scalar(weight.value),
-            gradient=scalar(gradient(weight)),
-            learning_rate=fixture.learning_rate,
-            after=scalar(moved.value),
-        )
-    for t, step in enumerate(after.steps):
-        reading = after.readings.get(t)
-        yield UpdatedForward(
-            step=t,
-            preactivation=scalar(step.preactivation.value),
-            state=scalar(step.state.value),
-            prediction=scalar(reading.head.prediction.value) if reading else None,
-            loss=scalar(reading.scored.loss.value) if reading else None,
-        )
-
-
-def scalar(array: Array) -> float:
-    return float(array.reshape(()))
-
-
-def forward_steps(computation: Computation) -> Iterator[Forward]:
-    for t, step in enumerate(computation.before.steps):
-        yield Forward(
-            step=t,
-            input=scalar(step.input.value),
-            previous_state=scalar(step.previous.value),
-            input_term=scalar(step.input_term.value),
-            recurrent_term=scalar(step.recurrent_term.value),
-            preactivation=scalar(step.preactivation.value),
-            state=scalar(step.state.value),
-            slope=computation.slopes[t],
-            transition=computation.transitions[t],
-        )
-
-
-def predictions(fixture: RNNBPTTFixture, run: Run) -> Iterator[Prediction]:
-    for t, (head, scored) in run.readings.items():
-        yield Prediction(
-            step=t,
-            state=scalar(head.state.value),
-            prediction=scalar(head.prediction.value),
-            target=float(fixture.target_values[t]),
-            error=scalar(scored.error.value),
-            loss=scalar(scored.loss.value),
-        )
-
-
-def backward_steps(computation: Computation) -> Iterator[Backward]:
-    run = computation.before
-    for t in reversed(range(len(run.steps))):
-        step, reading = run.steps[t], run.readings.get(t)
-        from_head, from_future = paths(run, t)
-        yield Backward(
-            step=t,
-            prediction_gradient=(
-                scalar(run.tape.adjoint(reading.head.prediction)) if reading else None
-            ),
-            head_path=None if from_head is None else scalar(from_head),
-            future_path=None if from_future is None else scalar(from_future),
-            state_gradient=state_gradient(run, t),
-            slope=computation.slopes[t],
-            preactivation_gradient=scalar(run.tape.adjoint(step.preactivation)),
-            input_gradient=scalar(run.tape.adjoint(step.input)),
-            last_state_derivative=computation.to_last[t],
-        )
-
-
-def state_gradient(run: Run, t: int) -> float:
-    return scalar(run.tape.adjoint(run.steps[t].state))
-
-
-def weight_gradients(run: Run) -> Iterator[Contribution | Gradient]:
-    for name, weight in run.parameters:
-        given = contributions(run, name)
-        for t, contribution in given.items():
-            upstream, local = factors(run, name, t)
-            yield Contribution(
-                parameter=name,
-                step=t,
-                upstream=upstream,
-                local_input=local,
-                contribution=scalar(contribution),
-            )
-        total, stored = summed([*given.values()]), gradient(weight)
-        yield Gradient(
-            parameter=name,
-            uses=len(given),
-            sum=scalar(total),
-            gradient=scalar(stored),
-            equal=same_bits(total, stored),
-        )
-
-
-def factors(run: Run, name: str, t: int) -> tuple[float, float]:
-    """The adjoint that reaches a use of a weight, and what the weight multiplies there."""
-    step = run.steps[t]
-    if name == run.head.weight.name:
-        head = run.readings[t].head
-        return scalar(run.tape.adjoint(head.prediction)), scalar(head.state.value)
-    local = step.input if name == run.cell.input_weight.name else step.previous
-    return scalar(run.tape.adjoint(step.preactivation)), scalar(local.value)
