@@ -166,3 +166,9 @@ def test_a_gradient_of_several_nodes_has_to_be_given() -> None:
     with pytest.raises(TypeError, match=r"expected one node, found \['input', 'output'\]"):
         backward_row(Mixed, read, backward, (0, 0), position=0)
     assert backward_row(Mixed, read, backward, 0, position=0, gradient=SEED[0, 0]).position == 0
+
+
+def test_a_node_that_is_none_is_none_in_every_row() -> None:
+    absent = {**nodes(), "word": None}
+    assert [row.word for row in forward_rows(Forward, absent, head=7)] == [None, None]
+    assert forward_row(Forward, absent, (0, 0), head=7, position=0).word is None
