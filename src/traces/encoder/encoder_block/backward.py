@@ -1,6 +1,6 @@
 """The way back through one encoder block: what its trace prints of it, stage by stage."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Annotated
 
@@ -31,6 +31,7 @@ FROM_ABOVE = {
     "": "fixture.upstream[position]",
 }
 """What comes back to the block's output."""
+EMBEDDING = "embedding.weight"
 
 
 class LayerNormBackward(Record):
@@ -196,64 +197,37 @@ class ResidualBackward(Record):
     )
 
 
-_HEAD = "index_after('heads', name)"
-_ROLES = ("query", "key", "value")
+def _parameters() -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """What a parameter's name ends with, its row in the fixture, and how the gradient comes about.
 
-
-def _is(part: str) -> str:
-    return f"name.endswith('{part}')"
-
-
-def _formulas() -> dict[str, str]:
-    """A row of each parameter's gradient: one output's adjoints, times the inputs."""
-    formulas = {
-        "name == 'embedding.weight'": (
-            "sum(ResidualBackward(sum='first').total[Input.token_id == row], axis=0)"
-        )
-    }
+    A row of a gradient is one output's adjoints, times the inputs.
+    """
+    first_sum = "ResidualBackward(sum='first').total"
+    of_token = f"sum({first_sum}[Input.token_id == row], axis=0)"
+    yield EMBEDDING, "embeddings[row]", {"": of_token}
     for layer in NORMS:
         sent = f"LayerNormBackward(layer='{layer}').output_gradient"
-        normalized = f"LayerNormRow(layer='{layer}').normalized"
-        formulas[_is(f"{layer}_norm.gain")] = f"sum({sent} * {normalized}, axis=0)"
-        formulas[_is(f"{layer}_norm.shift")] = f"sum({sent}, axis=0)"
-    for role in _ROLES:
-        sent = f"AttentionHeadBackward(head={_HEAD}).{role}_gradient"
-        for condition, product in of(ATTENDED, f"{sent}.T[row] @ x").items():
-            formulas[_both(_is(f".{role}.weight"), condition)] = product
-    formulas[_is("attention.output.weight")] = (
-        "AttentionBackward.output_gradient.T[row] @ reshape(AttentionRow.concatenated, tokens, -1)"
-    )
-    for condition, product in of(MLP_READS, "MLPBackward.hidden_pre_gradient.T[row] @ x").items():
-        formulas[_both(_is("up.weight"), condition)] = product
-    return formulas | {
-        _is("up.bias"): "sum(MLPBackward.hidden_pre_gradient, axis=0)",
-        _is("down.weight"): "MLPBackward.output_gradient.T[row] @ MLPRow.hidden",
-        _is("down.bias"): "sum(MLPBackward.output_gradient, axis=0)",
-    }
+        gain = f"sum({sent} * LayerNormRow(layer='{layer}').normalized, axis=0)"
+        yield f"{layer}_norm.gain", f"{layer}_norm_gain", {"": gain}
+        yield f"{layer}_norm.shift", f"{layer}_norm_shift", {"": f"sum({sent}, axis=0)"}
+    head = "index_after('heads', name)"
+    for role in ("query", "key", "value"):
+        product = f"AttentionHeadBackward(head={head}).{role}_gradient.T[row] @ x"
+        yield f".{role}.weight", f"{role}_weights[{head}][row]", of(ATTENDED, product)
+    heads = "reshape(AttentionRow.concatenated, tokens, -1)"
+    product = f"AttentionBackward.output_gradient.T[row] @ {heads}"
+    yield "attention.output.weight", "attention_output_weight[row]", {"": product}
+    sent = "MLPBackward.hidden_pre_gradient"
+    yield "up.weight", "up_weight[row]", of(MLP_READS, f"{sent}.T[row] @ x")
+    yield "up.bias", "up_bias", {"": f"sum({sent}, axis=0)"}
+    sent = "MLPBackward.output_gradient"
+    yield "down.weight", "down_weight[row]", {"": f"{sent}.T[row] @ MLPRow.hidden"}
+    yield "down.bias", "down_bias", {"": f"sum({sent}, axis=0)"}
 
 
-def _both(condition: str, other: str) -> str:
-    return f"{condition} and {other}" if other else condition
-
-
-def _parameters() -> dict[str, str]:
-    """Where the fixture has each row."""
-    norms = {
-        _is(f"{layer}_norm.{part}"): f"fixture.{layer}_norm_{part}"
-        for layer in NORMS
-        for part in ("gain", "shift")
-    }
-    heads = {_is(f".{role}.weight"): f"fixture.{role}_weights[{_HEAD}][row]" for role in _ROLES}
-    return {
-        "name == 'embedding.weight'": "fixture.embeddings[row]",
-        **norms,
-        **heads,
-        _is("attention.output.weight"): "fixture.attention_output_weight[row]",
-        _is("up.weight"): "fixture.up_weight[row]",
-        _is("up.bias"): "fixture.up_bias",
-        _is("down.weight"): "fixture.down_weight[row]",
-        _is("down.bias"): "fixture.down_bias",
-    }
+def _named(end: str, condition: str = "") -> str:
+    named = f"name.endswith('{end}')" if end != EMBEDDING else f"name == '{end}'"
+    return f"{named} and {condition}" if condition else named
 
 
 class ParameterGradient(Record):
@@ -265,7 +239,13 @@ class ParameterGradient(Record):
     )
     shape: Shape = field("of the whole parameter: tokens x features, else out x in")
     values: Annotated[Reals, "columns"] = field(
-        "d loss / d this row", _formulas(), gradient_of=_parameters()
+        "d loss / d this row",
+        {
+            _named(end, condition): formula
+            for end, _, formulas in _parameters()
+            for condition, formula in formulas.items()
+        },
+        gradient_of={_named(end): f"fixture.{row}" for end, row, _ in _parameters()},
     )
 
     @property
