@@ -1,6 +1,8 @@
 """What the trace of the cue's recall prints."""
 
-from ...report.records import Record, field
+from typing import Annotated
+
+from ...report.records import Record, field, key
 from ...report.values import Flag, Int, Ints, Real, Word, Words
 
 
@@ -22,8 +24,8 @@ class FixtureRecord(Record, kind="FIXTURE"):
     order_seed: Int = field(
         "seed of the batches' order, likewise; the same for all runs of a delay"
     )
-    vocabulary: Words = field(
-        "tokens in the order of their ids; the first four are moves", shape="7"
+    vocabulary: Annotated[Words, "7"] = field(
+        "tokens in the order of their ids; the first four are moves"
     )
     loss: Word = field("what is minimised: mean cross-entropy over all positions")
     checkpoint: Word = field("what chooses the epoch that is tested: the lowest of it")
@@ -33,22 +35,19 @@ class OptimizerRecord(Record, kind="OPTIMIZER"):
     """How a gradient becomes a step."""
 
     name: Word = field("the method")
-    learning_rate: Real = field("length of a step", formula="fixture.learning_rate")
-    first_decay: Real = field("beta 1, of the mean of gradients", formula="fixture.first_decay")
-    second_decay: Real = field(
-        "beta 2, of the mean of squared gradients", formula="fixture.second_decay"
-    )
-    epsilon: Real = field("added to the root of the second mean", formula="fixture.epsilon")
+    learning_rate: Real = field("length of a step", "fixture.learning_rate")
+    first_decay: Real = field("beta 1, of the mean of gradients", "fixture.first_decay")
+    second_decay: Real = field("beta 2, of the mean of squared gradients", "fixture.second_decay")
+    epsilon: Real = field("added to the root of the second mean", "fixture.epsilon")
     clip_norm: Real = field(
-        "a longer gradient is scaled down to this norm, all parameters at once",
-        formula="fixture.clip_norm",
+        "a longer gradient is scaled down to this norm, all parameters at once", "fixture.clip_norm"
     )
 
 
 class ModelRecord(Record, kind="MODEL"):
     """One model's size."""
 
-    model: Word = field("rnn, gru or transformer", aligns=True)
+    model: Word = key("rnn, gru or transformer")
     embedding_width: Int = field("features of a token")
     state_width: Int = field("features that reach the head at each position")
     parameter_count: Int = field("scalars in all parameters")
@@ -60,40 +59,37 @@ class ModelRecord(Record, kind="MODEL"):
 class EpisodeRecord(Record, kind="EPISODE"):
     """The first training episode of a delay."""
 
-    delay: Int = field("moves between the cue and RECALL", aligns=True)
-    seed: Int = field("seed of the delay's training episodes", formula="train_seed + delay")
+    delay: Int = key("moves between the cue and RECALL")
+    seed: Int = field("seed of the delay's training episodes", "train_seed + delay")
     tokens: Words = field("the whole episode, delay + 5 tokens")
-    inputs: Int = field("tokens that a model reads: all but the last", formula="delay + 4")
-    recall_position: Int = field(
-        "0-based position whose prediction is the cue", formula="delay + 2"
-    )
+    inputs: Int = field("tokens that a model reads: all but the last", "delay + 4")
+    recall_position: Int = field("0-based position whose prediction is the cue", "delay + 2")
 
 
 class Baseline(Record):
     """A predictor that remembers nothing, on the test episodes of a delay."""
 
-    delay: Int = field("moves between the cue and RECALL", aligns=True)
-    predictor: Word = field(
-        "uniform-moves: 1/4 for each move; train-frequency: how often each was the cue in training",
-        aligns=True,
+    delay: Int = key("moves between the cue and RECALL")
+    predictor: Word = key(
+        "uniform-moves: 1/4 for each move; train-frequency: how often each was the cue in training"
     )
     accuracy: Real = field(
         "of its most likely move, as a fraction; expected where all are equal",
-        formula={"predictor == 'uniform-moves'": "1 / 4"},
+        {"predictor == 'uniform-moves'": "1 / 4"},
     )
     cross_entropy: Real = field(
         "mean of -log(probability of the cue), in nats",
-        formula={"predictor == 'uniform-moves'": "-log(1 / 4)"},
+        {"predictor == 'uniform-moves'": "-log(1 / 4)"},
     )
 
 
 class EpochRecord(Record, kind="EPOCH"):
     """One epoch of one run."""
 
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    seed: Int = field("which initial parameters", aligns=True)
-    epoch: Int = field("1-based", aligns=True)
+    model: Word = key("which model")
+    delay: Int = key("which delay")
+    seed: Int = key("which initial parameters")
+    epoch: Int = key("1-based")
     train_loss: Real = field("mean loss of its batches, each before its step, in nats")
     largest_norm: Real = field("longest gradient before clipping")
     clipped: Int = field("batches whose gradient was scaled down")
@@ -103,25 +99,24 @@ class EpochRecord(Record, kind="EPOCH"):
 class RunRecord(Record, kind="RUN"):
     """One run: its checkpoint, and how that does on the test episodes."""
 
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    seed: Int = field("which initial parameters", aligns=True)
+    model: Word = key("which model")
+    delay: Int = key("which delay")
+    seed: Int = key("which initial parameters")
     checkpoint_epoch: Int = field("1-based epoch with the lowest validation cross-entropy")
     first_train_loss: Real = field(
-        "mean loss of the first epoch, in nats",
-        formula={"EpochRecord": "EpochRecord(epoch=1).train_loss"},
+        "mean loss of the first epoch, in nats", {"EpochRecord": "EpochRecord(epoch=1).train_loss"}
     )
     last_train_loss: Real = field(
         "mean loss of the last epoch, in nats",
-        formula={"EpochRecord": "EpochRecord(epoch=epochs).train_loss"},
+        {"EpochRecord": "EpochRecord(epoch=epochs).train_loss"},
     )
     clipped: Int = field(
         "batches of all epochs whose gradient was scaled down",
-        formula={"EpochRecord": "sum(EpochRecord.clipped)"},
+        {"EpochRecord": "sum(EpochRecord.clipped)"},
     )
     validation_cross_entropy: Real = field(
         "of the cue after RECALL at the checkpoint, in nats",
-        formula={
+        {
             "EpochRecord": "EpochRecord(epoch=checkpoint_epoch).validation_cross_entropy",
         },
     )
@@ -138,22 +133,22 @@ class RunRecord(Record, kind="RUN"):
 class Cell(Record):
     """One model on one delay over all seeds, beside the published table."""
 
-    model: Word = field("which model", aligns=True)
-    delay: Int = field("which delay", aligns=True)
-    runs: Int = field("how many seeds", formula="seeds.size")
-    accuracy_mean: Real = field("mean test accuracy", formula="mean(RunRecord.accuracy)")
+    model: Word = key("which model")
+    delay: Int = key("which delay")
+    runs: Int = field("how many seeds", "seeds.size")
+    accuracy_mean: Real = field("mean test accuracy", "mean(RunRecord.accuracy)")
     accuracy_deviation: Real | None = field(
         "sample deviation, divided by runs - 1; none for one run",
-        formula={
+        {
             "runs > 1": "sqrt(sum((RunRecord.accuracy - accuracy_mean) ** 2) / (runs - 1))",
         },
     )
     cross_entropy_mean: Real = field(
-        "mean test cross-entropy of the cue, in nats", formula="mean(RunRecord.cross_entropy)"
+        "mean test cross-entropy of the cue, in nats", "mean(RunRecord.cross_entropy)"
     )
     cross_entropy_deviation: Real | None = field(
         "its sample deviation",
-        formula={
+        {
             "runs > 1": (
                 "sqrt(sum((RunRecord.cross_entropy - cross_entropy_mean) ** 2) / (runs - 1))"
             ),
@@ -161,7 +156,7 @@ class Cell(Record):
     )
     table_mean: Real | None = field(
         "the published mean accuracy; none where there is none",
-        formula={
+        {
             "model == 'rnn'": "fixture.table_means[0][fixture.table_delays == delay]",
             "model == 'gru'": "fixture.table_means[1][fixture.table_delays == delay]",
             "model == 'transformer'": "fixture.table_means[2][fixture.table_delays == delay]",
@@ -169,7 +164,7 @@ class Cell(Record):
     )
     table_deviation: Real | None = field(
         "the published sample deviation",
-        formula={
+        {
             "model == 'rnn'": "fixture.table_deviations[0][fixture.table_delays == delay]",
             "model == 'gru'": "fixture.table_deviations[1][fixture.table_delays == delay]",
             "model == 'transformer'": "fixture.table_deviations[2][fixture.table_delays == delay]",
@@ -177,7 +172,7 @@ class Cell(Record):
     )
     difference: Real | None = field(
         "of both means; none where there is no published one",
-        formula={"table_mean is not None": "accuracy_mean - table_mean"},
+        {"table_mean is not None": "accuracy_mean - table_mean"},
     )
     agrees: Flag | None = field(
         "whether the difference is at most three table-deviations and half a printed digit"

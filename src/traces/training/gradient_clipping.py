@@ -12,7 +12,7 @@ algorithm 1 (arXiv:1211.5063).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ...core.arrays import Array
 from ...core.nn.clipping import Clipped, clip_by_norm, clip_by_shifted_norm
 from ...core.numerics.norms import euclidean_norm
 from ...fixtures.fixture import Fixture, real, reals, word
-from ...report.records import Record, field
+from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 from .._probes import same_bits
@@ -87,64 +87,55 @@ class FixtureRecord(Record, kind="FIXTURE"):
     name: Word = field("what these numbers are called")
     arrays: Int = field("parameter arrays")
     values: Int = field("scalars in all of them")
-    thresholds: Reals = field("tau; every one is tried", formula="fixture.thresholds")
-    learning_rate: Real = field("eta", formula="fixture.learning_rate")
+    thresholds: Reals = field("tau; every one is tried", "fixture.thresholds")
+    learning_rate: Real = field("eta", "fixture.learning_rate")
 
 
 class GradientRecord(Record, kind="GRADIENT"):
     """One array of the gradient that is given."""
 
-    parameter: Word = field("whose gradient it is", aligns=True)
+    parameter: Word = key("whose gradient it is")
     shape: Shape = field("of the parameter, outputs x inputs")
-    values: Reals = field(
-        "row-major",
-        shape="shape",
-        formula={f"parameter == '{name}'": f"fixture.{name}" for name in PARAMETERS},
+    values: Annotated[Reals, "shape"] = field(
+        "row-major", {f"parameter == '{name}'": f"fixture.{name}" for name in PARAMETERS}
     )
-    norm: Real = field(
-        "its own length, the root of the sum of its squared values", formula="norm(values)"
-    )
+    norm: Real = field("its own length, the root of the sum of its squared values", "norm(values)")
 
 
 class Norm(Record):
     """How long one gradient is, all its arrays taken together."""
 
-    gradient: Word = field("given, or zero: the same arrays full of zeros", aligns=True)
-    threshold: Real = field("tau", aligns=True)
+    gradient: Word = key("given, or zero: the same arrays full of zeros")
+    threshold: Real = key("tau")
     norm: Real = field(
         "|g|, the root of the sum of all squares, array by array, row-major",
-        formula={"gradient == 'zero'": "0", "": "norm(GradientRecord.norm)"},
+        {"gradient == 'zero'": "0", "": "norm(GradientRecord.norm)"},
     )
-    norm_scientific: ScientificReal = field(
-        "the same with an exponent: gradients explode", formula="norm"
-    )
+    norm_scientific: ScientificReal = field("the same with an exponent: gradients explode", "norm")
     above: Flag = field("whether norm > threshold; if not, the gradient is left alone")
     factor: Real = field(
-        "what the gradient is multiplied by",
-        formula={"above": "threshold / norm", "": "1"},
+        "what the gradient is multiplied by", {"above": "threshold / norm", "": "1"}
     )
     shifted_factor: Real = field(
         "PyTorch's min(1, threshold / (norm + 1e-6))",
-        formula="where(norm + 1e-6 > threshold, threshold / (norm + 1e-6), 1)",
+        "where(norm + 1e-6 > threshold, threshold / (norm + 1e-6), 1)",
     )
 
 
 class ClippedRecord(Record, kind="CLIPPED"):
     """One array after clipping."""
 
-    gradient: Word = field("given or zero", aligns=True)
-    threshold: Real = field("tau", aligns=True)
-    parameter: Word = field("whose gradient it is", aligns=True)
+    gradient: Word = key("given or zero")
+    threshold: Real = key("tau")
+    parameter: Word = key("whose gradient it is")
     shape: Shape = field("of the parameter")
-    values: Reals = field(
+    values: Annotated[Reals, "shape"] = field(
         "the gradient clipped",
-        shape="shape",
-        formula={"gradient == 'zero'": "0", "": "Norm.factor * GradientRecord.values"},
+        {"gradient == 'zero'": "0", "": "Norm.factor * GradientRecord.values"},
     )
-    shifted_values: Reals = field(
+    shifted_values: Annotated[Reals, "shape"] = field(
         "the gradient clipped with PyTorch's factor",
-        shape="shape",
-        formula={"gradient == 'zero'": "0", "": "Norm.shifted_factor * GradientRecord.values"},
+        {"gradient == 'zero'": "0", "": "Norm.shifted_factor * GradientRecord.values"},
     )
     unchanged: Flag = field("whether values kept all their bits")
 
@@ -152,17 +143,16 @@ class ClippedRecord(Record, kind="CLIPPED"):
 class Outcome(Record):
     """The clipped gradient as a whole, and the update it makes."""
 
-    gradient: Word = field("given or zero", aligns=True)
-    threshold: Real = field("tau", aligns=True)
-    clipped_norm: Real = field("the norm after clipping", formula="Norm.factor * Norm.norm")
+    gradient: Word = key("given or zero")
+    threshold: Real = key("tau")
+    clipped_norm: Real = field("the norm after clipping", "Norm.factor * Norm.norm")
     shifted_norm: Real = field(
-        "the norm after clipping with PyTorch's factor",
-        formula="Norm.shifted_factor * Norm.norm",
+        "the norm after clipping with PyTorch's factor", "Norm.shifted_factor * Norm.norm"
     )
     update_norm: Real = field(
-        "the length of plain gradient descent", formula="learning_rate * clipped_norm"
+        "the length of plain gradient descent", "learning_rate * clipped_norm"
     )
-    update_bound: Real = field("what it cannot exceed", formula="learning_rate * threshold")
+    update_bound: Real = field("what it cannot exceed", "learning_rate * threshold")
     within: Flag = field("whether |update-norm| <= |update-bound|, up to 1e-12 for rounding")
 
 

@@ -9,7 +9,7 @@ from llm_trace.core.errors import CoreError
 from llm_trace.core.numerics.norms import spectral_norm
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.traces.recurrent import gradient_paths, rnn_vector
-from llm_trace.traces.recurrent._gradient_paths_records import (
+from llm_trace.traces.recurrent.gradient_paths.records import (
     Backpropagation,
     FixedFactor,
     Jacobian,

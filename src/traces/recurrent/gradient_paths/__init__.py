@@ -18,16 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.autodiff import constant, matmul, mul, no_grad, parameter, trace_backward
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rnn import CellPass, ElmanCell
-from ...core.numerics.norms import euclidean_norm, spectral_norm
-from ...fixtures.fixture import Fixture, real, reals, word
-from ...report.trace import trace
-from .._probes import equal
-from .._tape import Tape, require_steps
-from ._gradient_paths_records import (
+from ....core.arrays import Array
+from ....core.autodiff import constant, matmul, mul, no_grad, parameter, trace_backward
+from ....core.nn.parameters import named_parameter
+from ....core.nn.rnn import CellPass, ElmanCell
+from ....core.numerics.norms import euclidean_norm, spectral_norm
+from ....fixtures.fixture import Fixture, real, reals, word
+from ....report.trace import trace
+from ..._probes import equal
+from ..._rows import forward_rows
+from ..._tape import Tape, require_steps
+from .._rnn import jacobians, slopes
+from .records import (
     Backpropagation,
     FixedFactor,
     FixtureRecord,
@@ -37,7 +39,6 @@ from ._gradient_paths_records import (
     Stretch,
     TrajectoryRecord,
 )
-from ._rnn import jacobians, slopes
 
 ROUNDING = 1.0 + 1e-12  # what the bound is allowed for the rounding of both its sides
 
@@ -171,6 +172,63 @@ def vector_paths(fixture: GradientPathsFixture) -> VectorPaths:
     return VectorPaths(matrices, norms, bounds, sources[::-1], reverse.value)
 
 
+def trajectory_records(
+    number: int, path: Trajectory
+) -> Iterator[TrajectoryRecord | Backpropagation]:
+    for t, step in enumerate(path.steps):
+        yield TrajectoryRecord(
+            trajectory=number,
+            length=t + 1,
+            input=float(step.input.value[0, 0]),
+            state=float(step.state.value[0, 0]),
+            slope=path.slopes[t],
+            transition=path.transitions[t],
+            sensitivity=abs(path.products[t]),
+            scientific=abs(path.products[t]),
+        )
+    product = path.products[-1]
+    gap = abs(path.adjoint - product)
+    yield Backpropagation(
+        trajectory=number,
+        transitions=len(path.steps) - 1,
+        product=product,
+        adjoint=path.adjoint,
+        difference=gap / abs(product) if product else gap,
+    )
+
+
+def vector_records(
+    fixture: GradientPathsFixture, paths: VectorPaths
+) -> Iterator[Jacobian | Stretch | Path | Order]:
+    for t, matrix in enumerate(paths.jacobians):
+        yield from forward_rows(Jacobian, {"values": matrix}, step=t)
+    for t, norm in enumerate(paths.norms.tolist()):
+        yield Stretch(matrix=f"J_{t}", spectral_norm=norm)
+    weight = fixture.vector_recurrent_weight
+    yield Stretch(matrix="W_h", spectral_norm=float(spectral_norm(weight)))
+    given = euclidean_norm(fixture.last_gradient)
+    last = len(paths.sources) - 1
+    for s in reversed(range(len(paths.sources))):
+        source = paths.sources[s]
+        length, bound = euclidean_norm(source.from_tape), given * paths.bounds[s]
+        yield Path(
+            source=s,
+            transitions=last - s,
+            product_shape=source.product.shape,
+            product=source.product,
+            from_product=source.from_product,
+            gradient=source.from_tape,
+            gradient_norm=length,
+            gradient_norm_scientific=length,
+            product_norm=float(spectral_norm(source.product)),
+            bound=bound,
+            bound_scientific=bound,
+            within=length <= bound * ROUNDING,
+        )
+    product = paths.sources[0].product
+    yield Order(product=product, reverse=paths.reverse, equal=equal(product, paths.reverse))
+
+
 @trace(
     "gradient-paths",
     version=1,
@@ -215,61 +273,3 @@ def gradient_paths_trace(
     for number, path in enumerate(computation.trajectories):
         yield from trajectory_records(number, path)
     yield from vector
-
-
-def trajectory_records(
-    number: int, path: Trajectory
-) -> Iterator[TrajectoryRecord | Backpropagation]:
-    for t, step in enumerate(path.steps):
-        yield TrajectoryRecord(
-            trajectory=number,
-            length=t + 1,
-            input=float(step.input.value[0, 0]),
-            state=float(step.state.value[0, 0]),
-            slope=path.slopes[t],
-            transition=path.transitions[t],
-            sensitivity=abs(path.products[t]),
-            scientific=abs(path.products[t]),
-        )
-    product = path.products[-1]
-    gap = abs(path.adjoint - product)
-    yield Backpropagation(
-        trajectory=number,
-        transitions=len(path.steps) - 1,
-        product=product,
-        adjoint=path.adjoint,
-        difference=gap / abs(product) if product else gap,
-    )
-
-
-def vector_records(
-    fixture: GradientPathsFixture, paths: VectorPaths
-) -> Iterator[Jacobian | Stretch | Path | Order]:
-    for t, matrix in enumerate(paths.jacobians):
-        for row, values in enumerate(matrix):
-            yield Jacobian(step=t, row=row, values=values)
-    for t, norm in enumerate(paths.norms.tolist()):
-        yield Stretch(matrix=f"J_{t}", spectral_norm=norm)
-    weight = fixture.vector_recurrent_weight
-    yield Stretch(matrix="W_h", spectral_norm=float(spectral_norm(weight)))
-    given = euclidean_norm(fixture.last_gradient)
-    last = len(paths.sources) - 1
-    for s in reversed(range(len(paths.sources))):
-        source = paths.sources[s]
-        length, bound = euclidean_norm(source.from_tape), given * paths.bounds[s]
-        yield Path(
-            source=s,
-            transitions=last - s,
-            product_shape=source.product.shape,
-            product=source.product,
-            from_product=source.from_product,
-            gradient=source.from_tape,
-            gradient_norm=length,
-            gradient_norm_scientific=length,
-            product_norm=float(spectral_norm(source.product)),
-            bound=bound,
-            bound_scientific=bound,
-            within=length <= bound * ROUNDING,
-        )
-    product = paths.sources[0].product
-    yield Order(product=product, reverse=paths.reverse, equal=equal(product, paths.reverse))
