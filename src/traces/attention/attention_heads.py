@@ -383,11 +383,9 @@ def attention_heads_trace(
         yield forward_row(Branch, nodes, at, position=at[-1])
     yield from packs
     yield equal_split(run.attention)
-    inputs = run.backward.adjoint(run.h)
+    branch = {**nodes, "input_gradient": run.backward.adjoint(run.h)}
     for at in places:
-        yield backward_row(
-            BranchBackward, nodes, run.backward, at, position=at[-1], input_gradient=inputs[at]
-        )
+        yield backward_row(BranchBackward, branch, run.backward, at, position=at[-1])
     for index, head in enumerate(heads):
         for at in places:
             yield backward_row(HeadBackward, head, run.backward, at, head=index, position=at[-1])

@@ -8,7 +8,7 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.autodiff import Mask, Tensor, add, constant, gather_rows, indexed_mean_nll
 from ...core.nn.affine import Affine
-from ...core.nn.attention import AttentionHead, MultiHeadAttention, causal
+from ...core.nn.attention import MultiHeadAttention, causal
 from ...core.nn.encoder import MLP, EncoderBlock, EncoderStack, StackPass
 from ...core.nn.layer_norm import LayerNorm
 from ...core.nn.parameters import NamedParameter, named_parameter
@@ -17,6 +17,7 @@ from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, choice, real, reals, word, words
 from ...report.records import Record
 from .. import _proverb
+from .._heads import named_head
 from .._probes import positions
 
 MAX_BLOCKS = 64
@@ -135,11 +136,12 @@ def build(fixture: EncoderFixture, *, blocks: int = 1, final_norm: bool = True) 
 
 def _block(fixture: EncoderFixture, prefix: str) -> EncoderBlock:
     post = isinstance(fixture, NormedEncoderFixture) and fixture.norm == "post"
-    heads = range(fixture.extents["heads"][0])
+    name = f"{prefix}.attention.heads"
+    heads = zip(fixture.query_weights, fixture.key_weights, fixture.value_weights, strict=True)
     return EncoderBlock(
         _layer_norm(fixture, f"{prefix}.first_norm"),
         MultiHeadAttention(
-            tuple(_head(fixture, f"{prefix}.attention.heads.{head}", head) for head in heads),
+            tuple(named_head(f"{name}.{index}", *head) for index, head in enumerate(heads)),
             named_parameter(f"{prefix}.attention.output.weight", fixture.attention_output_weight),
         ),
         _layer_norm(fixture, f"{prefix}.second_norm"),
@@ -148,14 +150,6 @@ def _block(fixture: EncoderFixture, prefix: str) -> EncoderBlock:
             affine(f"{prefix}.mlp.down", fixture.down_weight, fixture.down_bias),
         ),
         "post" if post else "pre",
-    )
-
-
-def _head(fixture: EncoderFixture, prefix: str, head: int) -> AttentionHead:
-    return AttentionHead(
-        named_parameter(f"{prefix}.query.weight", fixture.query_weights[head]),
-        named_parameter(f"{prefix}.key.weight", fixture.key_weights[head]),
-        named_parameter(f"{prefix}.value.weight", fixture.value_weights[head]),
     )
 
 
