@@ -19,7 +19,7 @@ from llm_trace.core.autodiff import backward
 from llm_trace.core.nn.adam import AdamState
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.cue_recall.episodes import batch_order
-from llm_trace.cue_recall.models import EPSILON, MODELS, Model
+from llm_trace.cue_recall.models import MODELS, Model, Transformer
 from llm_trace.cue_recall.training import (
     Plan,
     assign,
@@ -49,8 +49,8 @@ def own_step(name: str) -> Step:
         nonlocal values, state
         assign(model, values)
         loss = train_loss(model, inputs, targets)
-        for parameter in model.weights.values():
-            parameter.zero_gradient()
+        for _, tensor in model.parameters:
+            tensor.zero_gradient()
         backward(loss)
         gradient, _ = clipped(flat_gradient(model), PLAN.clip)
         values, state = PLAN.adam.step(values, gradient, state)
@@ -84,18 +84,18 @@ def filled(module: Any, model: Model, names: dict[str, str]) -> None:
     """Give the module's parameters the model's values, by name."""
     for own, theirs in names.items():
         parameter = module.get_parameter(theirs)
-        parameter.data = torch.from_numpy(model.weights[own].value.copy())
+        parameter.data = torch.from_numpy(model.tensors[own].value.copy())
 
 
 def recurrent(model: Model) -> Any:
     cell = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU}[model.name]
-    width = model.widths.rnn if model.name == "rnn" else model.widths.gru
+    width = PLAN.widths.rnn if model.name == "rnn" else PLAN.widths.gru
 
     class Recurrent(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = torch.nn.Embedding(7, model.widths.embedding)
-            self.cell = cell(model.widths.embedding, width, batch_first=True)
+            self.embedding = torch.nn.Embedding(7, PLAN.widths.embedding)
+            self.cell = cell(PLAN.widths.embedding, width, batch_first=True)
             self.head = torch.nn.Linear(width, 7)
 
         def forward(self, tokens: Any) -> Any:
@@ -114,13 +114,14 @@ def recurrent(model: Model) -> Any:
 
 
 def transformer(model: Model) -> Any:
-    width, heads = model.widths.transformer, model.widths.heads
-    names = {name: name.replace(".", "_") for name in model.weights}
+    assert isinstance(model, Transformer)
+    width, heads, epsilon = model.norm.width, PLAN.widths.heads, model.norm.epsilon
+    names = {name: name.replace(".", "_") for name in model.tensors}
 
-    class Transformer(torch.nn.Module):
+    class Module(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            for name, tensor in model.weights.items():
+            for name, tensor in model.tensors.items():
                 value = torch.nn.Parameter(torch.from_numpy(tensor.value.copy()))
                 self.register_parameter(names[name], value)
 
@@ -129,8 +130,8 @@ def transformer(model: Model) -> Any:
             return torch.nn.functional.linear(x, weight, bias)
 
         def norm(self, x: Any, name: str) -> Any:
-            scale, shift = getattr(self, f"{name}_scale"), getattr(self, f"{name}_shift")
-            return torch.nn.functional.layer_norm(x, (width,), scale, shift, EPSILON)
+            gain, shift = getattr(self, f"{name}_gain"), getattr(self, f"{name}_shift")
+            return torch.nn.functional.layer_norm(x, (width,), gain, shift, epsilon)
 
         def forward(self, tokens: Any) -> Any:
             count, steps = tokens.shape
@@ -148,7 +149,7 @@ def transformer(model: Model) -> Any:
             x = x + self.affine(hidden, "mlp_down")
             return self.affine(self.norm(x, "norm"), "head")
 
-    return Transformer()
+    return Module()
 
 
 def seconds(step: Step, delay: int, epochs: int) -> tuple[float, list[float]]:

@@ -8,16 +8,18 @@
     adam.step()
 
 A layer is made of parameters and is called with tensors of `llm_trace.autodiff`; `parameters` has
-all of them in order, each a `name` and a `tensor`. Some layers return the stages of their pass,
-whose last is the output.
+all of them in order, each a `name` and a `tensor`, and `tensors` has the same by name. Some layers
+return the stages of their pass, whose last is the output. `Layer` is the base for layers of your
+own.
 """
 
 from .core.nn.adam import AdamOptimizer as Adam
 from .core.nn.affine import Affine
-from .core.nn.attention import AttentionHead, MultiHeadAttention, causal, padding
+from .core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention, causal, padding
 from .core.nn.clipping import Clipped, clip_by_norm
 from .core.nn.encoder import MLP, EncoderBlock, EncoderStack
 from .core.nn.gru import GRU
+from .core.nn.layer import Layer
 from .core.nn.layer_norm import LayerNorm
 from .core.nn.linear import Linear
 from .core.nn.lstm import LSTM
@@ -41,6 +43,8 @@ __all__ = [
     "ElmanCell",
     "EncoderBlock",
     "EncoderStack",
+    "FusedAttention",
+    "Layer",
     "LayerNorm",
     "Linear",
     "MultiHeadAttention",

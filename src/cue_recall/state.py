@@ -26,7 +26,7 @@ from ..report.files import write_bytes
 from ..report.stdout import printable
 from .training import Epoch, Memory, Plan, Run
 
-FORMAT = 2  # raised when the file is laid out otherwise, or trainings come to other bits
+FORMAT = 3  # raised when the file is laid out otherwise, or trainings come to other bits
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 

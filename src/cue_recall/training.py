@@ -120,8 +120,8 @@ def one_epoch(plan: Plan, run: Run, model: Model, memory: Memory) -> Memory:
         rows = order[first : first + plan.batch]
         assign(model, values)
         loss = train_loss(model, data.inputs[rows], data.targets[rows])
-        for parameter in model.weights.values():
-            parameter.zero_gradient()
+        for _, tensor in model.parameters:
+            tensor.zero_gradient()
         backward(loss)
         gradient, norm = clipped(flat_gradient(model), plan.clip)
         values, adam = plan.adam.step(values, gradient, adam)
@@ -202,19 +202,19 @@ def clipped(gradient: Array, limit: float) -> tuple[Array, float]:
 
 def flat(model: Model) -> Array:
     """All parameters' values, one after the other."""
-    return np.concatenate([tensor.value.reshape(-1) for tensor in model.weights.values()])
+    return np.concatenate([tensor.value.reshape(-1) for _, tensor in model.parameters])
 
 
 def flat_gradient(model: Model) -> Array:
     """All parameters' gradients in the same order."""
-    gradients = [tensor.gradient for tensor in model.weights.values()]
+    gradients = [tensor.gradient for _, tensor in model.parameters]
     return np.concatenate([gradient.reshape(-1) for gradient in gradients if gradient is not None])
 
 
 def assign(model: Model, values: Array) -> None:
     """Give the model values in the order of `flat`."""
     first = 0
-    for tensor in model.weights.values():
+    for _, tensor in model.parameters:
         size = tensor.value.size
         tensor.assign(values[first : first + size].reshape(tensor.shape))
         first += size

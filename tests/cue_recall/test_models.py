@@ -8,7 +8,7 @@ import pytest
 from llm_trace.core.arrays import Array
 from llm_trace.core.autodiff import backward
 from llm_trace.cue_recall.episodes import episodes
-from llm_trace.cue_recall.models import EPSILON, MODELS, Model, Widths
+from llm_trace.cue_recall.models import MODELS, Model, Widths
 from llm_trace.cue_recall.training import assign, flat, flat_gradient, train_loss
 
 SMALL = Widths(embedding=3, rnn=4, gru=3, transformer=4, heads=2, mlp=5, positions=8)
@@ -40,7 +40,7 @@ def test_parameters_start_within_their_bounds_and_from_their_seed(name: str) -> 
     }
     for key, value in weights.items():
         if "norm" in key:
-            assert (value == (1.0 if key.endswith("scale") else 0.0)).all()
+            assert (value == (1.0 if key.endswith("gain") else 0.0)).all()
     bound = {"rnn": 32, "gru": 17, "transformer": 12}[name]
     assert 0.9 < abs(weights["head.weight"]).max() * math.sqrt(bound) <= 1.0
     assert weights["head.weight"].shape == (7, bound)
@@ -115,9 +115,9 @@ def gru(weights: dict[str, Array], tokens: list[int]) -> Array:
 
 def transformer(weights: dict[str, Array], tokens: list[int]) -> Array:
     def norm(name: str, rows: Array) -> Array:
-        deviation = np.sqrt(rows.var(axis=1, keepdims=True) + EPSILON)
+        deviation = np.sqrt(rows.var(axis=1, keepdims=True) + 1e-5)
         y = (rows - rows.mean(axis=1, keepdims=True)) / deviation
-        return np.asarray(y * weights[f"{name}.scale"] + weights[f"{name}.shift"])
+        return np.asarray(y * weights[f"{name}.gain"] + weights[f"{name}.shift"])
 
     x = weights["embedding"][tokens] + weights["positions"][: len(tokens)]
     query, key, value = np.split(

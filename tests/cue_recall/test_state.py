@@ -165,7 +165,7 @@ def test_whatever_is_changed_in_a_state_is_refused(path: str) -> None:
             flat = arrays[name].reshape(-1)
             flat.view(np.uint8)[index * array.itemsize] ^= 1
             write(path, arrays, digest=False)
-            expected = "a state of format 2" if name == "format" else "a state with the digest"
+            expected = "a state of format 3" if name == "format" else "a state with the digest"
             assert refusal(path).startswith(expected), name
 
 
@@ -221,7 +221,7 @@ def test_a_bomb_is_refused_by_what_the_training_can_hold(path: str) -> None:
 
 def test_another_format_is_refused(path: str) -> None:
     write(path, arrays_of(path) | {"format": np.array(1, dtype="<i8")})
-    assert refusal(path) == "a state of format 2, found another"
+    assert refusal(path) == "a state of format 3, found another"
 
 
 def test_an_earlier_training_is_protected(path: str) -> None:

@@ -41,13 +41,13 @@ def line_of(lines: list[str], start: str) -> str:
 @pytest.fixture
 def mixing_positions(monkeypatch: MonkeyPatch) -> None:
     """A projection that adds to every position the first feature of all of them."""
-    project = Linear._project
+    project = Linear.__call__
 
     def wrong(self: Linear, x: Tensor) -> Tensor:
         y = project(self, x)
         return add(y, constant(np.full(y.shape, x.value.max(initial=0.0))))
 
-    monkeypatch.setattr(Linear, "_project", wrong)
+    monkeypatch.setattr(Linear, "__call__", wrong)
 
 
 @pytest.mark.usefixtures("mixing_positions")
@@ -104,7 +104,7 @@ def test_a_wrong_matmul_vjp_fails_both_gradchecks(monkeypatch: MonkeyPatch) -> N
         "operation=matmul-left",
         "operation=matmul-right",
     ]
-    monkeypatch.setattr("llm_trace.core.nn.linear.matmul", wrong)
+    monkeypatch.setattr("llm_trace.core.nn.affine.matmul", wrong)
     assert "gradcheck=false" in line_of(trace_lines("qkv"), "PROOF")
     assert line_of(report_lines("qkv"), "gradcheck=").endswith("passed:false")
 
@@ -222,7 +222,7 @@ def test_branches_that_depend_on_each_other_are_noticed(monkeypatch: MonkeyPatch
 
 
 def test_repeated_names_that_are_accepted_are_noticed(monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_trace.core.nn.qkv.require_unique", lambda names: names)
+    monkeypatch.setattr("llm_trace.core.nn.layer.require_unique", lambda names: names)
     assert "names=unchecked" in line_of(trace_lines("qkv"), "PROOF")
     assert line_of(report_lines("qkv"), "errors=").endswith("duplicate_name:false")
 

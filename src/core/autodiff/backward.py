@@ -149,9 +149,9 @@ def _sweep(
             before = after = None
             if nodes[parent].tracked:
                 before = adjoints[parent]
-                if before is None:
-                    before = frozen(np.zeros(nodes[parent].shape))
                 after = adjoints[parent] = _add_contribution(parent, before, contribution)
+                if before is None and observe:
+                    before = frozen(np.zeros(nodes[parent].shape))
             if observe:
                 observe(Edge(child, parent, operand, upstream, contribution, before, after))
         if not observe and not node.is_parameter:
@@ -159,7 +159,9 @@ def _sweep(
     return adjoints
 
 
-def _add_contribution(node: int, before: Array, contribution: Array) -> Array:
+def _add_contribution(node: int, before: Array | None, contribution: Array) -> Array:
+    if before is None:
+        return frozen(contribution + 0.0)
     after = frozen(before + contribution)
     at = first_non_finite(after)
     if at is not None:

@@ -154,6 +154,8 @@ def require_broadcast(
     error: type[IncompatibleBroadcast | MatmulBatchMismatch] = IncompatibleBroadcast,
 ) -> tuple[int, ...]:
     """The common shape of both. Raises `error` for the leftmost axis that clashes."""
+    if left == right:
+        return left
     rank = max(len(left), len(right))
     padded = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
     shape = []

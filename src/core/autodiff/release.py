@@ -30,6 +30,8 @@ def release(nodes: Iterable[Tensor]) -> None:
 
 def reaches_release(tensor: Tensor) -> bool:
     """Whether `tensor` or anything that it was computed from has been released."""
+    if tensor.verified == _count and not tensor.released:
+        return False
     pending, whole = [tensor], set[Tensor]()
     while pending:
         node = pending.pop()

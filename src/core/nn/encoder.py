@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 from ..autodiff import Mask, Tensor, add, relu
 from ..errors import ShapeMismatch
 from .affine import Affine
-from .attention import MultiHeadAttention, MultiHeadPass
+from .attention import FusedAttention, MultiHeadAttention, MultiHeadPass
+from .layer import Layer
 from .layer_norm import LayerNorm, LayerNormPass
-from .parameters import NamedParameter, require_unique
 from .shapes import require_width
 
 Norm = Literal["pre", "post"]
@@ -31,7 +31,7 @@ class MLPPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MLP:
+class MLP(Layer):
     """relu(x W_1^T + b_1) W_2^T + b_2, the same at every position.
 
     Raises ShapeMismatch or DuplicateName.
@@ -40,14 +40,9 @@ class MLP:
     up: Affine  # W_1 (hidden_width, model_width)
     down: Affine  # W_2 (output_width, hidden_width)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         require_width("MLP", "hidden width", self.down.input_width, self.up.output_width)
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """W_1, b_1, W_2, b_2."""
-        return (*self.up.parameters, *self.down.parameters)
 
     def __call__(self, x: Tensor) -> MLPPass:
         """(..., model_width) -> (..., output_width). Raises what an affine map raises."""
@@ -70,38 +65,33 @@ class BlockPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderBlock:
+class EncoderBlock(Layer):
     """Attention and MLP, each with a residual sum; LayerNorm before or after.
 
     pre:  U = H + MHA(LN_1(H)),   H' = U + MLP(LN_2(U))
     post: U = LN_1(H + MHA(H)),   H' = LN_2(U + MLP(U))
 
-    Raises ShapeMismatch or DuplicateName.
+    With FusedAttention H has two axes, rows of sequences of one length. Raises ShapeMismatch or
+    DuplicateName.
     """
 
     first_norm: LayerNorm
-    attention: MultiHeadAttention
+    attention: MultiHeadAttention | FusedAttention
     second_norm: LayerNorm
     mlp: MLP
     norm: Norm = "pre"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         width = self.attention.model_width
         for part, found in (
             ("first norm", self.first_norm.width),
-            ("attention output", self.attention.output.tensor.shape[0]),
+            ("attention output", self.attention.output_width),
             ("second norm", self.second_norm.width),
             ("MLP input", self.mlp.up.input_width),
             ("MLP output", self.mlp.down.output_width),
         ):
             require_width("encoder", f"{part} width", found, width)
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Of the first norm, attention, the second norm and the MLP, in this order."""
-        layers = (self.first_norm, self.attention, self.second_norm, self.mlp)
-        return tuple(weight for layer in layers for weight in layer.parameters)
 
     @property
     def width(self) -> int:
@@ -144,7 +134,7 @@ class StackPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderStack:
+class EncoderStack(Layer):
     """Blocks one after the other, then a LayerNorm of its own if there is one.
 
     Raises ShapeMismatch or DuplicateName.
@@ -153,7 +143,8 @@ class EncoderStack:
     blocks: tuple[EncoderBlock, ...]
     final_norm: LayerNorm | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         if not self.blocks:
             raise ShapeMismatch(layer="encoder", part="blocks", expected="at least one", found=0)
         width = self.blocks[0].width
@@ -161,13 +152,6 @@ class EncoderStack:
         norms = {} if self.final_norm is None else {"final norm": self.final_norm}
         for part, layer in (layers | norms).items():
             require_width("encoder", f"{part} width", layer.width, width)
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Block after block, then the final norm's."""
-        norm = () if self.final_norm is None else self.final_norm.parameters
-        return (*(weight for block in self.blocks for weight in block.parameters), *norm)
 
     def __call__(self, h: Tensor, visible: Sequence[Mask | None]) -> StackPass:
         """(..., tokens, width) -> the same shape, under one mask (or None) for each block.

@@ -6,83 +6,121 @@ order in which PyTorch stores them. So one matrix product serves all gates.
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from ..autodiff import Tensor, add, constant, matmul, reshape, slice_axis, transpose
+from ..autodiff import Tensor, constant, reshape, select, slice_axis, stack
 from ..errors import ShapeMismatch
-from .parameters import NamedParameter, named_parameter
+from .affine import affine
+from .layer import Layer
+from .parameters import NamedParameter, uniform
 from .shapes import require_shape
 from .splitmix64 import SplitMix64
 
 
-def require_weights(
-    cell: str,
-    gates: int,
-    weights: tuple[NamedParameter, NamedParameter],
-    biases: dict[str, NamedParameter],
-) -> None:
-    """Input weight (gates hidden, inputs), recurrent weight (gates hidden, hidden), biases of rows.
+@dataclass(frozen=True, eq=False)
+class GatedLayer(Layer):
+    """Weights out-by-in, rows by gate as in `gates`: `input_weight` (gates hidden, inputs),
+    `recurrent_weight` (gates hidden, hidden), and two biases (gates hidden).
 
-    Raises ShapeMismatch for the first that does not fit.
+    Raises ShapeMismatch or DuplicateName.
     """
-    input_weight, recurrent_weight = (weight.tensor.shape for weight in weights)
-    if len(input_weight) != 2 or 0 in input_weight or input_weight[0] % gates:
-        expected = f"shape {gates} hidden x inputs"
-        raise ShapeMismatch(layer=cell, part="input weight", expected=expected, found=input_weight)
-    rows = input_weight[0]
-    require_shape(cell, "recurrent weight", recurrent_weight, (rows, rows // gates))
-    for part, bias in biases.items():
-        require_shape(cell, part, bias.tensor.shape, (rows,))
+
+    kind: ClassVar[str]  # what errors call it
+    gates: ClassVar[tuple[str, ...]]
+
+    input_weight: NamedParameter
+    recurrent_weight: NamedParameter
+    input_bias: NamedParameter
+    recurrent_bias: NamedParameter | None
+
+    def check(self) -> None:
+        """Raises ShapeMismatch for the first parameter that does not fit."""
+        shape, count = self.input_weight.tensor.shape, len(self.gates)
+        if len(shape) != 2 or 0 in shape or shape[0] % count:
+            expected = f"shape {count} hidden x inputs"
+            raise ShapeMismatch(
+                layer=self.kind, part="input weight", expected=expected, found=shape
+            )
+        rows = shape[0]
+        square = (rows, rows // count)
+        require_shape(self.kind, "recurrent weight", self.recurrent_weight.tensor.shape, square)
+        require_shape(self.kind, "input bias", self.input_bias.tensor.shape, (rows,))
+        if self.recurrent_bias is not None:
+            require_shape(self.kind, "recurrent bias", self.recurrent_bias.tensor.shape, (rows,))
+
+    @classmethod
+    def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> Self:
+        """All four uniform in +-1/sqrt(hidden), drawn in the order of `parameters`.
+
+        A refusal leaves `rng` where it was: raises ShapeMismatch or an InitializationError.
+        """
+        rows = len(cls.gates) * hidden_width
+        shapes = {
+            "input_weight": (rows, input_width),
+            "recurrent_weight": (rows, hidden_width),
+            "input_bias": (rows,),
+            "recurrent_bias": (rows,),
+        }
+        bound = max(hidden_width, 1)  # no state at all is for `check` to refuse
+        with rng.trial() as trial:
+            return cls(
+                *(
+                    uniform(f"{prefix}.{name}", shape, bound, trial)
+                    for name, shape in shapes.items()
+                )
+            )
+
+    @property
+    def input_width(self) -> int:
+        """Features of an observation."""
+        return self.input_weight.tensor.shape[1]
+
+    @property
+    def hidden_width(self) -> int:
+        """Coordinates of a state."""
+        return self.recurrent_weight.tensor.shape[1]
+
+    def project(self, x: Tensor) -> Tensor:
+        """x W_x^T + b_x of all gates, (..., inputs) -> (..., gates hidden)."""
+        return affine(x, self.input_weight.tensor, self.input_bias.tensor)
+
+    def gate(self, stacked: Tensor, first: int, count: int = 1, *, axis: int = 1) -> Tensor:
+        """The part of `count` gates from number `first` on of what is stacked along `axis`."""
+        hidden = self.hidden_width
+        return slice_axis(stacked, axis=axis, start=first * hidden, stop=(first + count) * hidden)
+
+    def as_batch(self, x: Tensor) -> Tensor:
+        """(batch, steps, inputs) as it is; (steps, inputs) as a batch of one.
+
+        Raises ShapeMismatch.
+        """
+        if len(x.shape) not in (2, 3) or x.shape[-2] == 0 or x.shape[-1] != self.input_width:
+            expected = f"shape [batch x] steps x {self.input_width} with steps above 0"
+            raise ShapeMismatch(layer=self.kind, part="input", expected=expected, found=x.shape)
+        return x if len(x.shape) == 3 else reshape(x, shape=(1, *x.shape))
+
+    def start(self, part: str, initial: Tensor | None, batch: int) -> Tensor:
+        """The state before the first step, (batch, hidden): zeros unless given.
+
+        (hidden) is a row. Raises ShapeMismatch.
+        """
+        if initial is None:
+            return constant(np.zeros((batch, self.hidden_width)))
+        if len(initial.shape) == 1 and batch == 1:
+            initial = reshape(initial, shape=(1, *initial.shape))
+        require_shape(self.kind, part, initial.shape, (batch, self.hidden_width))
+        return initial
 
 
-def as_batch(cell: str, x: Tensor, input_width: int) -> Tensor:
-    """(batch, steps, inputs) as it is; (steps, inputs) as a batch of one. Raises ShapeMismatch."""
-    if len(x.shape) not in (2, 3) or x.shape[-2] == 0 or x.shape[-1] != input_width:
-        expected = f"shape [batch x] steps x {input_width} with steps above 0"
-        raise ShapeMismatch(layer=cell, part="input", expected=expected, found=x.shape)
-    return x if len(x.shape) == 3 else reshape(x, shape=(1, *x.shape))
+def each_step(projected: Tensor) -> list[Tensor]:
+    """(batch, steps, features) -> (batch, features) for every step."""
+    return [select(projected, axis=1, index=t) for t in range(projected.shape[1])]
 
 
-def start(cell: str, part: str, initial: Tensor | None, batch: int, hidden: int) -> Tensor:
-    """The state before the first step, (batch, hidden): zeros unless given; (hidden) is a row."""
-    if initial is None:
-        return constant(np.zeros((batch, hidden)))
-    if len(initial.shape) == 1 and batch == 1:
-        initial = reshape(initial, shape=(1, *initial.shape))
-    require_shape(cell, part, initial.shape, (batch, hidden))
-    return initial
-
-
-def affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x W^T + b, or x W^T alone."""
-    product = matmul(x, transpose(weight, first_axis=0, second_axis=1))
-    return product if bias is None else add(product, bias)
-
-
-def gate(stacked: Tensor, index: int, hidden: int, *, axis: int = 1) -> Tensor:
-    """The part of gate number `index` of what is stacked along `axis`."""
-    return slice_axis(stacked, axis=axis, start=index * hidden, stop=(index + 1) * hidden)
-
-
-def uniform_parameters(
-    prefix: str, gates: int, inputs: int, hidden: int, rng: SplitMix64
-) -> tuple[NamedParameter, NamedParameter, NamedParameter, NamedParameter]:
-    """Both weights, then both biases, uniform in [-1/sqrt(hidden), 1/sqrt(hidden)), as PyTorch.
-
-    Each is drawn row-major. A width of zero is left to the layer to refuse.
-    """
-    limit = 1.0 / np.sqrt(float(max(hidden, 1)))
-
-    def drawn(name: str, *shape: int) -> NamedParameter:
-        draws = rng.uniform(math.prod(shape))
-        return named_parameter(f"{prefix}.{name}", (limit * (2.0 * draws - 1.0)).reshape(shape))
-
-    rows = gates * hidden
-    return (
-        drawn("input_weight", rows, inputs),
-        drawn("recurrent_weight", rows, hidden),
-        drawn("input_bias", rows),
-        drawn("recurrent_bias", rows),
-    )
+def over_time(states: list[Tensor], rank: int) -> Tensor:
+    """(batch, hidden) each -> (batch, steps, hidden), or (steps, hidden) for an input of rank 2."""
+    stacked = stack(states, axis=1)
+    return stacked if rank == 3 else reshape(stacked, shape=stacked.shape[1:])

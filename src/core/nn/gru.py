@@ -10,16 +10,19 @@ Source: Cho et al. 2014, Learning Phrase Representations using RNN Encoder-Decod
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ..autodiff import Tensor, add, constant, mul, reshape, select, sigmoid, stack, sub, tanh
-from .gated import affine, as_batch, gate, require_weights, start, uniform_parameters
-from .parameters import NamedParameter, require_unique
-from .splitmix64 import SplitMix64
+from ..autodiff import Tensor, add, constant, matmul, mul, sigmoid, sub, tanh
+from .affine import affine, transposed
+from .gated import GatedLayer, each_step, over_time
+from .parameters import NamedParameter
 
 GATES = ("reset", "update", "candidate")  # the order of the stacked rows
 RESET, UPDATE, CANDIDATE = range(3)
+
+_ONE = constant(1.0)
 
 
 class Mixture(NamedTuple):
@@ -33,19 +36,18 @@ class Mixture(NamedTuple):
 def mix(update: Tensor, previous: Tensor, candidate: Tensor) -> Mixture:
     """u h + (1 - u) n; all of one shape."""
     kept = mul(update, previous)
-    written = mul(sub(constant(1.0), update), candidate)
+    written = mul(sub(_ONE, update), candidate)
     return Mixture(kept, written, add(kept, written))
 
 
 class GRUStep(NamedTuple):
-    """One time step, every intermediate by its name; (batch, hidden) but for `projected`."""
+    """One time step, every intermediate by its name; (batch, hidden) unless said."""
 
     projected: Tensor  # x W_x^T + b_x of all gates, (batch, 3 hidden)
     previous: Tensor  # h_{t-1}
-    reset_pre: Tensor
-    update_pre: Tensor
-    reset: Tensor  # r = sigmoid(reset_pre)
-    update: Tensor  # u = sigmoid(update_pre)
+    gates_pre: Tensor  # of reset and update side by side, (batch, 2 hidden)
+    reset: Tensor  # r, the left half of sigmoid(gates_pre)
+    update: Tensor  # u, the right half
     recurrent_affine: Tensor  # h W_hn^T + b_hn; (r * h) W_hn^T + b_hn if reset before
     recurrent_term: Tensor  # r * recurrent_affine; recurrent_affine itself if reset before
     candidate_pre: Tensor  # x W_xn^T + b_xn + recurrent_term
@@ -65,59 +67,18 @@ class GRUPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GRU:
+class GRU(GatedLayer):
     """h_t = u h_{t-1} + (1 - u) n, the same weights at every step.
 
-    Weights are stored out-by-in: `input_weight` (3 hidden, inputs), `recurrent_weight`
-    (3 hidden, hidden), both biases (3 hidden), rows by gate as in GATES. The biases of the reset
-    and the update gate could be merged, those of the candidate couldn't. Raises ShapeMismatch or
-    DuplicateName.
+    The biases of the reset and the update gate could be merged, those of the candidate couldn't.
+    Raises ShapeMismatch or DuplicateName.
     """
 
-    input_weight: NamedParameter
-    recurrent_weight: NamedParameter
-    input_bias: NamedParameter
+    kind = "GRU"
+    gates = GATES
+
     recurrent_bias: NamedParameter
     reset_before: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        biases = {"input bias": self.input_bias, "recurrent bias": self.recurrent_bias}
-        require_weights("GRU", len(GATES), (self.input_weight, self.recurrent_weight), biases)
-        require_unique(self.parameters)
-
-    @classmethod
-    def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> GRU:
-        """All four uniform in +-1/sqrt(hidden), drawn in the order of `parameters`.
-
-        A refusal leaves `rng` where it was: raises ShapeMismatch or an InitializationError.
-        """
-        with rng.trial() as trial:
-            return cls(*uniform_parameters(prefix, len(GATES), input_width, hidden_width, trial))
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Input weight, recurrent weight, input bias, recurrent bias."""
-        return (self.input_weight, self.recurrent_weight, self.input_bias, self.recurrent_bias)
-
-    @property
-    def input_width(self) -> int:
-        """Features of an observation."""
-        return self.input_weight.tensor.shape[1]
-
-    @property
-    def hidden_width(self) -> int:
-        """Coordinates of a state."""
-        return self.recurrent_weight.tensor.shape[1]
-
-    @property
-    def parameter_count(self) -> int:
-        """Scalars in all parameters."""
-        return sum(parameter.tensor.value.size for parameter in self.parameters)  # of integers
-
-    def detached(self) -> GRU:
-        """The same cell with weights through which no gradient flows."""
-        held = (NamedParameter(name, tensor.detach()) for name, tensor in self.parameters)
-        return GRU(*held, reset_before=self.reset_before)
 
     def other_convention(self) -> GRU:
         """The same weights with the reset on the other side of the recurrent affine map."""
@@ -125,53 +86,59 @@ class GRU:
 
     def __call__(self, x: Tensor, initial: Tensor | None = None) -> GRUPass:
         """([batch,] steps, inputs), from (batch, hidden) or zeros. Raises ShapeMismatch."""
-        sequences = as_batch("GRU", x, self.input_width)
-        batch, steps, _ = sequences.shape
-        state = begun = start("GRU", "initial state", initial, batch, self.hidden_width)
-        projected = affine(sequences, self.input_weight.tensor, self.input_bias.tensor)
-        done: list[GRUStep] = []
-        for t in range(steps):
-            done.append(self.step(select(projected, axis=1, index=t), state))
-            state = done[-1].state
-        states = stack([step.state for step in done], axis=1)
-        if len(x.shape) == 2:
-            states = reshape(states, shape=states.shape[1:])
-        return GRUPass(projected, begun, tuple(done), states)
+        sequences = self.as_batch(x)
+        begun = self.start("initial state", initial, sequences.shape[0])
+        projected = self.project(sequences)
+        steps = self._unrolled(each_step(projected), begun)
+        states = over_time([step.state for step in steps], len(x.shape))
+        return GRUPass(projected, begun, steps, states)
+
+    def states(self, projected: Iterable[Tensor], initial: Tensor) -> list[Tensor]:
+        """h_0, h_1, ... from what `project` makes of each input, (batch, 3 hidden), and h_{-1}.
+
+        Inputs that recur, as embeddings of tokens do, need to be projected but once.
+        """
+        return [step.state for step in self._unrolled(projected, initial)]
+
+    def _unrolled(self, projected: Iterable[Tensor], initial: Tensor) -> tuple[GRUStep, ...]:
+        weight = transposed(self.recurrent_weight.tensor)
+        steps: list[GRUStep] = []
+        state = initial
+        for each in projected:
+            steps.append(self._step(each, state, weight))
+            state = steps[-1].state
+        return tuple(steps)
 
     def step(self, projected: Tensor, previous: Tensor) -> GRUStep:
         """One step from x W_x^T + b_x (batch, 3 hidden) and h_{t-1} (batch, hidden)."""
-        hidden = self.hidden_width
-        weight, bias = self.recurrent_weight.tensor, self.recurrent_bias.tensor
-        recurrent = affine(previous, weight, bias)
-        reset_pre, update_pre = (
-            add(gate(projected, index, hidden), gate(recurrent, index, hidden))
-            for index in (RESET, UPDATE)
-        )
-        reset, update = sigmoid(reset_pre), sigmoid(update_pre)
+        return self._step(projected, previous, transposed(self.recurrent_weight.tensor))
+
+    def _step(self, projected: Tensor, previous: Tensor, weight: Tensor) -> GRUStep:
+        """`weight` is W_h^T, (hidden, 3 hidden)."""
+        recurrent = add(matmul(previous, weight), self.recurrent_bias.tensor)
+        gates_pre = add(self.gate(projected, RESET, 2), self.gate(recurrent, RESET, 2))
+        gates = sigmoid(gates_pre)
+        reset, update = self.gate(gates, RESET), self.gate(gates, UPDATE)
         if self.reset_before:
-            own_weight, own_bias = (
-                gate(part, CANDIDATE, hidden, axis=0) for part in (weight, bias)
+            recurrent_affine = recurrent_term = affine(
+                mul(reset, previous),
+                self.gate(self.recurrent_weight.tensor, CANDIDATE, axis=0),
+                self.gate(self.recurrent_bias.tensor, CANDIDATE, axis=0),
             )
-            recurrent_affine = affine(mul(reset, previous), own_weight, own_bias)
-            recurrent_term = recurrent_affine
         else:
-            recurrent_affine = gate(recurrent, CANDIDATE, hidden)
+            recurrent_affine = self.gate(recurrent, CANDIDATE)
             recurrent_term = mul(reset, recurrent_affine)
-        candidate_pre = add(gate(projected, CANDIDATE, hidden), recurrent_term)
+        candidate_pre = add(self.gate(projected, CANDIDATE), recurrent_term)
         candidate = tanh(candidate_pre)
-        mixture = mix(update, previous, candidate)
         return GRUStep(
-            projected=projected,
-            previous=previous,
-            reset_pre=reset_pre,
-            update_pre=update_pre,
-            reset=reset,
-            update=update,
-            recurrent_affine=recurrent_affine,
-            recurrent_term=recurrent_term,
-            candidate_pre=candidate_pre,
-            candidate=candidate,
-            kept=mixture.kept,
-            written=mixture.written,
-            state=mixture.state,
+            projected,
+            previous,
+            gates_pre,
+            reset,
+            update,
+            recurrent_affine,
+            recurrent_term,
+            candidate_pre,
+            candidate,
+            *mix(update, previous, candidate),
         )

@@ -8,23 +8,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ..autodiff import Tensor, add, layer_norm, mean_axis, mul, no_grad, sub
 from ..errors import OutOfRange, ShapeMismatch
-from .parameters import NamedParameter, require_unique
+from .layer import Layer
+from .parameters import NamedParameter, named_parameter
 from .shapes import require_features, require_shape
 
 
 class LayerNormPass(NamedTuple):
     """One forward pass. The statistics are for reading: no gradient flows through them."""
 
-    mean: Tensor  # (...), of each row's features
-    variance: Tensor  # (...), the mean of (x - mean)^2
+    input: Tensor  # (..., width)
     normalized: Tensor  # (..., width)
     output: Tensor  # (..., width)
 
+    @property
+    def mean(self) -> Tensor:
+        """(...), of each row's features."""
+        return statistics(self.input)[0]
+
+    @property
+    def variance(self) -> Tensor:
+        """(...), the mean of (x - mean)^2."""
+        return statistics(self.input)[1]
+
 
 @dataclass(frozen=True, eq=False)
-class LayerNorm:
+class LayerNorm(Layer):
     """gain * (x - mean) / sqrt(variance + epsilon) + shift, each row by its own statistics.
 
     The variance is the population's, divided by the width. Raises ShapeMismatch, OutOfRange
@@ -35,7 +47,8 @@ class LayerNorm:
     shift: NamedParameter  # (width)
     epsilon: float = 1e-5
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch, OutOfRange."""
         shape = self.gain.tensor.shape
         if len(shape) != 1 or shape[0] == 0:
             expected = "a vector that is not empty"
@@ -46,12 +59,14 @@ class LayerNorm:
             raise OutOfRange(
                 layer="layer norm", part="epsilon", expected=expected, found=self.epsilon
             )
-        require_unique(self.parameters)
 
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Gain, then shift."""
-        return (self.gain, self.shift)
+    @classmethod
+    def initialize(cls, prefix: str, width: int) -> LayerNorm:
+        """Gain 1 and shift 0. Raises ShapeMismatch or an InitializationError."""
+        return cls(
+            named_parameter(f"{prefix}.gain", np.ones(width)),
+            named_parameter(f"{prefix}.shift", np.zeros(width)),
+        )
 
     @property
     def width(self) -> int:
@@ -61,10 +76,9 @@ class LayerNorm:
     def __call__(self, x: Tensor) -> LayerNormPass:
         """(..., width) -> (..., width). Raises ShapeMismatch."""
         require_features("layer norm", x.shape, self.width)
-        mean, variance = statistics(x)
         normalized = layer_norm(x, epsilon=self.epsilon)
         output = add(mul(normalized, self.gain.tensor), self.shift.tensor)
-        return LayerNormPass(mean, variance, normalized, output)
+        return LayerNormPass(x, normalized, output)
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..autodiff import Tensor, add, mul, reshape, select, sigmoid, stack, tanh
-from .gated import affine, as_batch, gate, require_weights, start, uniform_parameters
-from .parameters import NamedParameter, require_unique
-from .splitmix64 import SplitMix64
+from ..autodiff import Tensor, add, mul, sigmoid, tanh
+from .affine import affine
+from .gated import GatedLayer, each_step, over_time
+from .parameters import NamedParameter
 
 GATES = ("input", "forget", "candidate", "output")  # the order of the stacked rows
 INPUT, FORGET, CANDIDATE, OUTPUT = range(4)
@@ -73,106 +73,54 @@ class LSTMPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LSTM:
+class LSTM(GatedLayer):
     """c_t = f c_{t-1} + i g and h_t = o tanh(c_t), the same weights at every step.
 
-    Weights are stored out-by-in: `input_weight` (4 hidden, inputs), `recurrent_weight`
-    (4 hidden, hidden), biases (4 hidden), rows by gate as in GATES. Without a `recurrent_bias`,
-    `input_bias` is the sum of PyTorch's two. Raises ShapeMismatch or DuplicateName.
+    Without a `recurrent_bias`, `input_bias` is the sum of PyTorch's two. Raises ShapeMismatch or
+    DuplicateName.
     """
 
-    input_weight: NamedParameter
-    recurrent_weight: NamedParameter
-    input_bias: NamedParameter
+    kind = "LSTM"
+    gates = GATES
+
     recurrent_bias: NamedParameter | None = None
-
-    def __post_init__(self) -> None:
-        biases = {"input bias": self.input_bias}
-        if self.recurrent_bias is not None:
-            biases["recurrent bias"] = self.recurrent_bias
-        require_weights("LSTM", len(GATES), (self.input_weight, self.recurrent_weight), biases)
-        require_unique(self.parameters)
-
-    @classmethod
-    def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> LSTM:
-        """All four uniform in +-1/sqrt(hidden), drawn in the order of `parameters`.
-
-        A refusal leaves `rng` where it was: raises ShapeMismatch or an InitializationError.
-        """
-        with rng.trial() as trial:
-            return cls(*uniform_parameters(prefix, len(GATES), input_width, hidden_width, trial))
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Input weight, recurrent weight, input bias, and the recurrent bias if there is one."""
-        merged = (self.input_weight, self.recurrent_weight, self.input_bias)
-        return merged if self.recurrent_bias is None else (*merged, self.recurrent_bias)
-
-    @property
-    def input_width(self) -> int:
-        """Features of an observation."""
-        return self.input_weight.tensor.shape[1]
-
-    @property
-    def hidden_width(self) -> int:
-        """Coordinates of a cell and of a state."""
-        return self.recurrent_weight.tensor.shape[1]
-
-    @property
-    def parameter_count(self) -> int:
-        """Scalars in all parameters."""
-        return sum(parameter.tensor.value.size for parameter in self.parameters)  # of integers
-
-    def detached(self) -> LSTM:
-        """The same cell with weights through which no gradient flows."""
-        return LSTM(*(NamedParameter(name, held.detach()) for name, held in self.parameters))
 
     def __call__(
         self, x: Tensor, initial_cell: Tensor | None = None, initial_state: Tensor | None = None
     ) -> LSTMPass:
         """([batch,] steps, inputs), from (batch, hidden) each or zeros. Raises ShapeMismatch."""
-        sequences = as_batch("LSTM", x, self.input_width)
-        batch, steps, _ = sequences.shape
-        cell = begun_cell = start("LSTM", "initial cell", initial_cell, batch, self.hidden_width)
-        state = begun_state = start(
-            "LSTM", "initial state", initial_state, batch, self.hidden_width
-        )
-        projected = affine(sequences, self.input_weight.tensor, self.input_bias.tensor)
-        done: list[LSTMStep] = []
-        for t in range(steps):
-            done.append(self.step(select(projected, axis=1, index=t), cell, state))
-            cell, state = done[-1].cell, done[-1].state
-        states = stack([step.state for step in done], axis=1)
-        if len(x.shape) == 2:
-            states = reshape(states, shape=states.shape[1:])
-        return LSTMPass(projected, begun_cell, begun_state, tuple(done), states)
+        sequences = self.as_batch(x)
+        cell = begun_cell = self.start("initial cell", initial_cell, sequences.shape[0])
+        state = begun_state = self.start("initial state", initial_state, sequences.shape[0])
+        projected = self.project(sequences)
+        steps: list[LSTMStep] = []
+        for each in each_step(projected):
+            steps.append(self.step(each, cell, state))
+            cell, state = steps[-1].cell, steps[-1].state
+        states = over_time([step.state for step in steps], len(x.shape))
+        return LSTMPass(projected, begun_cell, begun_state, tuple(steps), states)
 
     def step(self, projected: Tensor, previous_cell: Tensor, previous_state: Tensor) -> LSTMStep:
         """One step from x W_x^T + b_x (batch, 4 hidden), c_{t-1} and h_{t-1} (batch, hidden)."""
-        bias = None if self.recurrent_bias is None else self.recurrent_bias.tensor
+        bias = self.recurrent_bias and self.recurrent_bias.tensor
         recurrent = affine(previous_state, self.recurrent_weight.tensor, bias)
         both = add(projected, recurrent)
         input_pre, forget_pre, candidate_pre, output_pre = (
-            gate(both, index, self.hidden_width) for index in range(len(GATES))
+            self.gate(both, index) for index in range(len(GATES))
         )
         input_gate, forget, output = sigmoid(input_pre), sigmoid(forget_pre), sigmoid(output_pre)
         candidate = tanh(candidate_pre)
-        memory = remember(forget, previous_cell, input_gate, candidate, output)
         return LSTMStep(
-            projected=projected,
-            previous_cell=previous_cell,
-            previous_state=previous_state,
-            input_pre=input_pre,
-            forget_pre=forget_pre,
-            candidate_pre=candidate_pre,
-            output_pre=output_pre,
-            input=input_gate,
-            forget=forget,
-            candidate=candidate,
-            output=output,
-            kept=memory.kept,
-            written=memory.written,
-            cell=memory.cell,
-            cell_tanh=memory.cell_tanh,
-            state=memory.state,
+            projected,
+            previous_cell,
+            previous_state,
+            input_pre,
+            forget_pre,
+            candidate_pre,
+            output_pre,
+            input_gate,
+            forget,
+            candidate,
+            output,
+            *remember(forget, previous_cell, input_gate, candidate, output),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,6 +78,18 @@ def xavier_values(fan_in: int, fan_out: int, rng: SplitMix64) -> Array:
     except (MemoryError, ValueError) as error:  # numpy says ValueError beyond its index range
         raise MatrixTooLarge(fan_in=fan_in, fan_out=fan_out) from error
     return values
+
+
+def uniform(name: str, shape: tuple[int, ...], bound: int, rng: SplitMix64) -> NamedParameter:
+    """A parameter uniform in [-1/sqrt(bound), 1/sqrt(bound)), drawn row-major.
+
+    Raises an InitializationError.
+    """
+    require_name(name)
+    limit = 1.0 / np.sqrt(float(bound))
+    return named_parameter(
+        name, (limit * (2.0 * rng.uniform(math.prod(shape)) - 1.0)).reshape(shape)
+    )
 
 
 def _require_fans(fan_in: int, fan_out: int) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..autodiff import Tensor, add, concatenate, matmul, reshape, transpose
+from ..autodiff import Tensor, add, concatenate, reshape, transpose
 from ..errors import OutOfRange, ShapeMismatch
-from .parameters import NamedParameter, require_unique
+from .affine import affine
+from .layer import Layer
+from .parameters import NamedParameter
 
 
 def cut_patches(image: Tensor, side: int) -> Tensor:
@@ -42,7 +44,7 @@ class PatchPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PatchEmbedding:
+class PatchEmbedding(Layer):
     """[class token; patches W^T] + positions, what the first encoder block of a ViT reads.
 
     Raises ShapeMismatch or DuplicateName.
@@ -53,7 +55,8 @@ class PatchEmbedding:
     class_token: NamedParameter  # (model_width)
     positions: NamedParameter  # (1 + patches, model_width)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         weight = self.projection.tensor.shape
         if len(weight) != 2:
             self._refuse("projection", "model x patch features", weight)
@@ -62,12 +65,6 @@ class PatchEmbedding:
         positions = self.positions.tensor.shape
         if len(positions) != 2 or positions[1] != weight[0]:
             self._refuse("positions", f"tokens x {weight[0]}", positions)
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """Projection, class token, positions."""
-        return (self.projection, self.class_token, self.positions)
 
     def __call__(self, image: Tensor) -> PatchPass:
         """(height, width, channels) -> (1 + patches, model_width).
@@ -82,7 +79,7 @@ class PatchEmbedding:
         if self.positions.tensor.shape[0] != 1 + patches.shape[0]:
             expected = f"{1 + patches.shape[0]} x {model}"
             self._refuse("positions", expected, self.positions.tensor.shape)
-        projected = matmul(patches, transpose(weight, first_axis=0, second_axis=1))
+        projected = affine(patches, weight)
         tokens = concatenate([reshape(first, shape=(1, model)), projected], axis=0)
         return PatchPass(patches, projected, tokens, add(tokens, self.positions.tensor))
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from ..autodiff import Tensor
 from ..errors import PartFailed, attributed
 from .errors import QKVInputRank, QKVInputWidth, QKVModelWidths
+from .layer import Layer
 from .linear import Linear
-from .parameters import NamedParameter, require_unique
+from .parameters import NamedParameter
 from .shapes import require_width
 from .splitmix64 import SplitMix64
 
@@ -28,7 +29,7 @@ class QKVPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class QKV:
+class QKV(Layer):
     """Three independent projections without bias, each (model_width, head_width).
 
     Raises QKVModelWidths, ShapeMismatch or DuplicateName.
@@ -38,13 +39,13 @@ class QKV:
     key: Linear
     value: Linear
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises QKVModelWidths, ShapeMismatch."""
         model = {role: linear.input_width for role, linear in self.projections.items()}
         if len({*model.values()}) != 1:
             raise QKVModelWidths(**model)
         for role, linear in self.projections.items():
             require_width("Q/K/V", f"{role} head width", linear.output_width, self.head_width)
-        require_unique(self.parameters)
 
     @classmethod
     def from_weights(cls, query: NamedParameter, key: NamedParameter, value: NamedParameter) -> QKV:
@@ -75,11 +76,6 @@ class QKV:
         return {"query": self.query, "key": self.key, "value": self.value}
 
     @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """The parameters of query, key and value, in this order."""
-        return (*self.query.parameters, *self.key.parameters, *self.value.parameters)
-
-    @property
     def model_width(self) -> int:
         """Features read."""
         return self.query.input_width
@@ -88,11 +84,6 @@ class QKV:
     def head_width(self) -> int:
         """Features written by each projection."""
         return self.query.output_width
-
-    @property
-    def parameter_count(self) -> int:
-        """Scalars in all parameters."""
-        return sum(linear.parameter_count for linear in self.projections.values())  # of integers
 
     def __call__(self, x: Tensor) -> QKVPass:
         """(batch, tokens, model_width) -> three times (batch, tokens, head_width).

@@ -1,15 +1,16 @@
 """The simple (Elman) recurrent cell, unrolled over a sequence, and the head that reads its states.
 
-Weights are stored out-by-in, as PyTorch stores them, and transposed anew at every use. So each use
-of a shared weight is an edge of its own on the tape: what one time step contributes to a gradient
-can be read off there.
+Weights are stored out-by-in, as PyTorch stores them. A step called with its input transposes them
+anew, so each use of a shared weight is an edge of its own on the tape: what one time step
+contributes to a gradient can be read off there. Training reads no such edges and projects its
+inputs beforehand.
 
 Source: Elman 1990, Finding Structure in Time; Goodfellow et al. 2016, Deep Learning, section 10.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,10 +25,11 @@ from ..autodiff import (
     sub,
     sum_axis,
     tanh,
-    transpose,
 )
 from ..errors import OutOfRange, ShapeMismatch
-from .parameters import NamedParameter, require_unique
+from .affine import affine, transposed
+from .layer import Layer
+from .parameters import NamedParameter
 from .shapes import require_matrix, require_shape
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -52,19 +54,22 @@ class CellPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ElmanCell:
+class ElmanCell(Layer):
     """z_t = x_t W_x^T + h_{t-1} W_h^T + b and h_t = phi(z_t).
 
-    W_x is (hidden, features), W_h (hidden, hidden), b (hidden) or None. With all widths 1 this is
-    the scalar cell. Raises OutOfRange, ShapeMismatch or DuplicateName.
+    W_x is (hidden, features), W_h (hidden, hidden), b (hidden) or None. PyTorch has a second bias,
+    which is added to the first. With all widths 1 this is the scalar cell. Raises OutOfRange,
+    ShapeMismatch or DuplicateName.
     """
 
     input_weight: NamedParameter
     recurrent_weight: NamedParameter
     bias: NamedParameter | None
     activation: str
+    recurrent_bias: NamedParameter | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises OutOfRange, ShapeMismatch."""
         if self.activation not in ACTIVATIONS:
             raise OutOfRange(
                 layer="RNN",
@@ -77,15 +82,9 @@ class ElmanCell:
         require_shape(
             "RNN", "recurrent weight", self.recurrent_weight.tensor.shape, (hidden, hidden)
         )
-        if self.bias is not None:
-            require_shape("RNN", "bias", self.bias.tensor.shape, (hidden,))
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """W_x, W_h, then b if there is one."""
-        weights = (self.input_weight, self.recurrent_weight)
-        return weights if self.bias is None else (*weights, self.bias)
+        for part, bias in (("bias", self.bias), ("recurrent bias", self.recurrent_bias)):
+            if bias is not None:
+                require_shape("RNN", part, bias.tensor.shape, (hidden,))
 
     @property
     def input_width(self) -> int:
@@ -106,13 +105,14 @@ class ElmanCell:
         require_matrix("RNN", "input", x.shape)
         require_shape("RNN", "input", x.shape, (x.shape[0], self.input_width))
         require_shape("RNN", "state", previous.shape, (x.shape[0], self.hidden_width))
-        recurrent_weight = _transposed(self.recurrent_weight)
+        recurrent_weight = transposed(self.recurrent_weight.tensor)
         recurrent_term = matmul(previous, recurrent_weight)
-        input_weight = _transposed(self.input_weight)
+        input_weight = transposed(self.input_weight.tensor)
         input_term = matmul(x, input_weight)
         z = add(recurrent_term, input_term)  # the same bits as the other way round
-        if self.bias is not None:
-            z = add(z, self.bias.tensor)
+        for bias in (self.bias, self.recurrent_bias):
+            if bias is not None:
+                z = add(z, bias.tensor)
         return CellPass(
             input=x,
             previous=previous,
@@ -138,6 +138,23 @@ class ElmanCell:
             state = steps[-1].state
         return tuple(steps)
 
+    def project(self, x: Tensor) -> Tensor:
+        """x W_x^T + b, (..., features) -> (..., hidden)."""
+        bias, second = (each and each.tensor for each in (self.bias, self.recurrent_bias))
+        projected = affine(x, self.input_weight.tensor, bias)
+        return projected if second is None else add(projected, second)
+
+    def states(self, projected: Iterable[Tensor], initial: Tensor) -> list[Tensor]:
+        """h_0, h_1, ... from what `project` makes of each input, (batch, hidden), and h_{-1}.
+
+        Inputs that recur, as embeddings of tokens do, need to be projected but once.
+        """
+        weight, phi = transposed(self.recurrent_weight.tensor), ACTIVATIONS[self.activation]
+        states = [initial]
+        for each in projected:
+            states.append(phi(add(each, matmul(states[-1], weight))))
+        return states[1:]
+
 
 class HeadPass(NamedTuple):
     """One reading of a state, (batch, outputs) but for the weight."""
@@ -148,7 +165,7 @@ class HeadPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StateHead:
+class StateHead(Layer):
     """prediction = h W_o^T + b_o with W_o (outputs, hidden), b_o (outputs) or None.
 
     Raises ShapeMismatch or DuplicateName.
@@ -157,25 +174,20 @@ class StateHead:
     weight: NamedParameter
     bias: NamedParameter | None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         require_matrix("RNN", "head weight", self.weight.tensor.shape)
         if self.bias is not None:
             require_shape(
                 "RNN", "head bias", self.bias.tensor.shape, (self.weight.tensor.shape[0],)
             )
-        require_unique(self.parameters)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """W_o, then b_o if there is one."""
-        return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
     def __call__(self, state: Tensor) -> HeadPass:
         """(batch, hidden) -> (batch, outputs). Raises ShapeMismatch."""
         hidden = self.weight.tensor.shape[1]
         require_matrix("RNN", "state", state.shape)
         require_shape("RNN", "state", state.shape, (state.shape[0], hidden))
-        weight = _transposed(self.weight)
+        weight = transposed(self.weight.tensor)
         product = matmul(state, weight)
         prediction = product if self.bias is None else add(product, self.bias.tensor)
         return HeadPass(state, weight, prediction)
@@ -197,7 +209,3 @@ def half_squared_error(prediction: Tensor, target: Tensor) -> SquaredErrorPass:
     error = sub(prediction, target)
     squares = sum_axis(mul(error, error), axis=1)
     return SquaredErrorPass(error, mul(constant(0.5), squares))
-
-
-def _transposed(weight: NamedParameter) -> Tensor:
-    return transpose(weight.tensor, first_axis=0, second_axis=1)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from ..autodiff import Tensor, mul, silu
 from ..errors import PartFailed, attributed
+from .layer import Layer
 from .linear import Linear
-from .parameters import NamedParameter, require_unique
+from .parameters import NamedParameter
 from .shapes import require_width
 from .splitmix64 import SplitMix64
 
@@ -27,7 +28,7 @@ class SwiGLUPass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SwiGLU:
+class SwiGLU(Layer):
     """(silu(x W_gate) * (x W_up)) W_down, the same at every position.
 
     Raises ShapeMismatch or DuplicateName.
@@ -37,12 +38,12 @@ class SwiGLU:
     up: Linear  # (model_width, hidden_width)
     down: Linear  # (hidden_width, output_width)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ShapeMismatch."""
         gate, up, down = self.gate, self.up, self.down
         require_width("SwiGLU", "up input width", up.input_width, gate.input_width)
         require_width("SwiGLU", "up output width", up.output_width, gate.output_width)
         require_width("SwiGLU", "down input width", down.input_width, gate.output_width)
-        require_unique(self.parameters)
 
     @classmethod
     def from_weights(cls, gate: NamedParameter, up: NamedParameter, down: NamedParameter) -> SwiGLU:
@@ -73,17 +74,6 @@ class SwiGLU:
                         )
                     )
             return cls(*projections)
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """The parameters of gate, up and down, in this order."""
-        return (*self.gate.parameters, *self.up.parameters, *self.down.parameters)
-
-    @property
-    def parameter_count(self) -> int:
-        """Scalars in all parameters."""
-        linears = (self.gate, self.up, self.down)
-        return sum(linear.parameter_count for linear in linears)  # of integers
 
     def __call__(self, x: Tensor) -> SwiGLUPass:
         """(..., model_width) -> (..., output_width). Raises PartFailed."""

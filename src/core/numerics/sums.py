@@ -38,6 +38,8 @@ def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
     Each result takes its terms in the row-major order of `x`, over all reduced axes in one run:
     reducing axis by axis would round differently.
     """
+    if x.shape == shape:
+        return np.asarray(x + 0.0)  # one term each
     missing = x.ndim - len(shape)
     reduced = [
         axis

@@ -376,7 +376,7 @@ def attention_head_trace(
         score_width=run.head.score_width,
         value_width=run.head.value_width,
         scale=run.head.scale,
-        parameter_count=sum(weight.value.size for _, weight in run.head.parameters),
+        parameter_count=run.head.parameter_count,
         input_shape=run.h.shape,
         score_shape=run.forward.scores.shape,
         output_shape=run.forward.output.shape,

@@ -370,7 +370,7 @@ def attention_heads_trace(
         value_width=first.value_width,
         concatenated_width=run.attention.concatenated_width,
         output_width=run.forward.output.shape[-1],
-        parameter_count=sum(weight.value.size for _, weight in run.attention.parameters),
+        parameter_count=run.attention.parameter_count,
     )
     yield from stages(run)
     for index, head in enumerate(heads):

@@ -1,6 +1,7 @@
 """What the traces of the encoder share: its numbers, how they become a stack, and heads on it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from ...core.autodiff import Mask, Tensor, add, constant, gather_rows, indexed_m
 from ...core.nn.affine import Affine
 from ...core.nn.attention import MultiHeadAttention, causal
 from ...core.nn.encoder import MLP, EncoderBlock, EncoderStack, StackPass
+from ...core.nn.layer import Layer
 from ...core.nn.layer_norm import LayerNorm
 from ...core.nn.parameters import NamedParameter, named_parameter
 from ...core.nn.positions import sinusoidal_positions
@@ -81,22 +83,13 @@ class NormedEncoderFixture(EncoderFixture):
     norm: str = choice("pre", ("pre", "post"), "Whether LayerNorm stands before or after a branch")
 
 
-class Encoder(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Encoder(Layer):
     """An embedding table, fixed positions, and a stack that reads their sum."""
 
     embedding: NamedParameter  # (vocabulary, model)
     position_base: float
     stack: EncoderStack
-
-    @property
-    def parameters(self) -> tuple[NamedParameter, ...]:
-        """The embedding, then the stack's."""
-        return (self.embedding, *self.stack.parameters)
-
-    @property
-    def parameter_count(self) -> int:
-        """Scalars in all parameters."""
-        return sum(tensor.value.size for _, tensor in self.parameters)  # of integers
 
     def embedded(self, ids: Sequence[int]) -> Tensor:
         """Rows of the embedding table, (tokens, model)."""

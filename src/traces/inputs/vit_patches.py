@@ -238,7 +238,7 @@ def vit_patches_trace(
         patch_features=forward.patches.shape[1],
         model_width=forward.output.shape[1],
         tokens=forward.output.shape[0],
-        parameter_count=sum(value.value.size for _, value in run.embedding.parameters),
+        parameter_count=run.embedding.parameter_count,
         sequence_shape=forward.output.shape,
         restored=same_bits(restored(run), run.image.value),
     )

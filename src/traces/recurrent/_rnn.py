@@ -1,7 +1,6 @@
 """A recurrent regression run forward and backward, and what its traces read off the tape."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -185,21 +184,7 @@ def jacobians(cell: ElmanCell, step: CellPass) -> Array:
     batch, hidden = step.previous.shape
     previous = parameter(np.repeat(step.previous.value, hidden, axis=0))
     x = constant(np.repeat(step.input.value, hidden, axis=0))
-    state = frozen(cell)(x, previous).state
+    state = cell.detached()(x, previous).state
     seeds = np.tile(np.eye(hidden), (batch, 1))
     rows = Tape(trace_backward(state, seeds)).adjoint(previous)
     return rows.reshape(batch, hidden, hidden)
-
-
-def frozen(cell: ElmanCell) -> ElmanCell:
-    """The same cell with constants for parameters: passes through it store no gradient."""
-    return replace(
-        cell,
-        input_weight=_constant(cell.input_weight),
-        recurrent_weight=_constant(cell.recurrent_weight),
-        bias=cell.bias and _constant(cell.bias),
-    )
-
-
-def _constant(named: NamedParameter) -> NamedParameter:
-    return NamedParameter(named.name, constant(named.tensor.value))

@@ -107,7 +107,7 @@ def encoder_block_trace(
     fixture: EncoderBlockFixture,
 ) -> Iterator[FixtureRecord | Input | Forward | Backward | ParameterGradient]:
     run = compute(fixture)
-    heads = run.encoder.stack.blocks[0].attention.heads
+    heads = run.forward.blocks[0].attention.heads
     block, final_norm = run.forward.blocks[0], run.forward.final_norm
     yield FixtureRecord(
         name=fixture.name,
@@ -115,8 +115,8 @@ def encoder_block_trace(
         vocabulary=len(fixture.embeddings),
         model_width=fixture.model_width,
         heads=len(heads),
-        score_width=heads[0].score_width,
-        value_width=heads[0].value_width,
+        score_width=heads[0].query.shape[-1],
+        value_width=heads[0].value.shape[-1],
         hidden_width=len(fixture.up_bias),
         norm=fixture.norm,
         final_norm=final_norm is not None,

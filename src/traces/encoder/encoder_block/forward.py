@@ -156,7 +156,8 @@ def block_forward(block: BlockPass, norm: str) -> Iterator[Forward]:
 
 
 def norm_forward(layer: str, normed: LayerNormPass) -> Iterator[LayerNormRow]:
-    return forward_rows(LayerNormRow, normed._asdict(), layer=layer)
+    statistics = {"mean": normed.mean, "variance": normed.variance}
+    return forward_rows(LayerNormRow, normed._asdict() | statistics, layer=layer)
 
 
 def attention_forward(block: BlockPass) -> Iterator[AttentionHeadRow | AttentionRow]:

@@ -153,6 +153,7 @@ def mixture_record(fixture: GRUFixture) -> MixtureRecord:
 def forward_records(done: Computation, sequence: int) -> Iterator[Gates | State | OtherConvention]:
     for time, step in enumerate(done.forward.steps):
         nodes = {**step._asdict(), "input": done.x.value[:, time], "previous_state": step.previous}
+        nodes |= by_gate("pre", step.gates_pre.value)
         yield forward_row(Gates, nodes, sequence, sequence=sequence, time=time)
         yield forward_row(State, nodes, sequence, sequence=sequence, time=time)
     reset = "after" if done.cell.reset_before else "before"
@@ -168,7 +169,7 @@ def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient 
     for time, step in reversed([*enumerate(done.forward.steps)]):
         yield backward_row(
             StepGradient,
-            step._asdict(),
+            step._asdict() | by_gate("pre_gradient", done.tape.adjoint(step.gates_pre)),
             done.tape,
             sequence,
             sequence=sequence,
@@ -177,6 +178,12 @@ def backward_records(done: Computation, sequence: int) -> Iterator[StepGradient 
         )
     nodes = {"state": done.initial, "previous_state": done.initial}
     yield backward_row(InitialGradient, nodes, done.tape, sequence, sequence=sequence)
+
+
+def by_gate(what: str, side_by_side: Array) -> dict[str, Array]:
+    """Reset and update apart, by the names of the records' fields."""
+    reset, update = np.split(side_by_side, 2, axis=1)
+    return {f"reset_{what}": reset, f"update_{what}": update}
 
 
 def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow | CarryPath]:

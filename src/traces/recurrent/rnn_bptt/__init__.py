@@ -29,7 +29,6 @@ from .._rnn import (
     Model,
     Run,
     contributions,
-    frozen,
     jacobians,
     run,
     slopes,
@@ -121,7 +120,7 @@ def updated(run: Run, learning_rate: float) -> list[float]:
 def influence_on_the_last_state(run: Run) -> list[float]:
     """dh_{T-1}/dh_t for every t, by a backward pass of its own from the last state."""
     inputs = [constant(step.input.value) for step in run.steps]
-    steps = frozen(run.cell).unroll(inputs, parameter(run.initial.value))
+    steps = run.cell.detached().unroll(inputs, parameter(run.initial.value))
     tape = Tape(trace_backward(steps[-1].state, [[1.0]]))
     return [float(tape.adjoint(step.state)[0, 0]) for step in steps]
 
