@@ -11,8 +11,8 @@ from llm_trace.core.errors import OutOfRange
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.fixtures.reading import read_fixture
 from llm_trace.fixtures.showing import toml
-from llm_trace.traces.recurrent._torch_rnn_fixture import NAMES, TorchRNNFixture
-from llm_trace.traces.recurrent._torch_rnn_records import (
+from llm_trace.traces.recurrent.torch_rnn.fixture import NAMES, TorchRNNFixture
+from llm_trace.traces.recurrent.torch_rnn.records import (
     Draw,
     FixtureRecord,
     Gradient,

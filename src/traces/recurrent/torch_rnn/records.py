@@ -1,8 +1,13 @@
-"""The records of `torch_rnn`."""
+"""The records of PyTorch's RNN: float32 values beside their bits and float64."""
 
-from ...report.records import Record, field
-from ...report.values import Flag, Int, Ints, Real, Reals, Shape, Word, Words
-from ._torch_rnn_fixture import REFERENCES
+from typing import Annotated
+
+from ....report.records import Record, field, key
+from ....report.values import Flag, Int, Ints, Real, Reals, Shape, Word, Words
+from .fixture import REFERENCES
+
+HiddenRow = Annotated[Reals, "hidden_width"]
+OutputRow = Annotated[Reals, "output_width"]
 
 
 def _from_state_before(formula: str, attribute: str) -> dict[str, str]:
@@ -27,30 +32,28 @@ class FixtureRecord(Record, kind="FIXTURE"):
     output_width: Int = field("C")
     parameter_count: Int = field(
         "scalars in the three weights, one word of MT19937 each",
-        formula="hidden_width * (input_width + hidden_width + output_width)",
+        "hidden_width * (input_width + hidden_width + output_width)",
     )
 
 
 class Parameter(Record):
     """One weight before it is drawn."""
 
-    parameter: Word = field("its name in PyTorch", aligns=True)
+    parameter: Word = key("its name in PyTorch")
     shape: Shape = field("outputs x inputs")
-    bound: Real = field("the largest magnitude of a value", formula="1 / sqrt(hidden_width)")
+    bound: Real = field("the largest magnitude of a value", "1 / sqrt(hidden_width)")
 
 
 class Draw(Record):
     """One row of one weight, value by value."""
 
-    parameter: Word = field("the weight", aligns=True)
-    row: Int = field("the output coordinate", aligns=True)
+    parameter: Word = key("the weight")
+    row: Int = key("the output coordinate")
     words: Ints = field("the next words of MT19937, 32 bits each")
-    fractions: Reals = field("their low 24 bits, x", formula="words % 2 ** 24 / 2 ** 24")
+    fractions: Reals = field("their low 24 bits, x", "words % 2 ** 24 / 2 ** 24")
     values: Reals = field(
         "x between -bound and bound, in float32, rounded once",
-        formula=(
-            "float32(float32(fractions) * 2 * float32(Parameter.bound) - float32(Parameter.bound))"
-        ),
+        "float32(float32(fractions) * 2 * float32(Parameter.bound) - float32(Parameter.bound))",
     )
     bits: Words = field("of the float32 values, hexadecimal")
 
@@ -59,17 +62,14 @@ class Draw(Record):
 class State(Record):
     """One row of `output`."""
 
-    sequence: Int = field("0-based", aligns=True)
-    step: Int = field("t, 0-based", aligns=True)
-    input: Reals = field(
-        "x_t, rounded to float32",
-        shape="input_width",
-        formula="float32(fixture.inputs[sequence, step])",
+    sequence: Int = key("0-based")
+    step: Int = key("t, 0-based")
+    input: Annotated[Reals, "input_width"] = field(
+        "x_t, rounded to float32", "float32(fixture.inputs[sequence, step])"
     )
-    state: Reals = field(
+    state: HiddenRow = field(
         "h_t in float32",
-        shape="hidden_width",
-        formula=_from_state_before(
+        _from_state_before(
             "float32(tanh(sum32("
             "float32(concat(Draw(parameter='weight_ih_l0').values,"
             " Draw(parameter='weight_hh_l0').values))"
@@ -77,42 +77,36 @@ class State(Record):
             "state",
         ),
     )
-    bits: Words = field("of the float32 state", shape="hidden_width")
-    float64: Reals = field(
+    bits: Annotated[Words, "hidden_width"] = field("of the float32 state")
+    float64: HiddenRow = field(
         "h_t in float64 from the same float32 weights and inputs",
-        shape="hidden_width",
-        formula=_from_state_before(
+        _from_state_before(
             "tanh(Draw(parameter='weight_hh_l0').values @ {state}"
             " + Draw(parameter='weight_ih_l0').values @ input)",
             "float64",
         ),
     )
-    printed: Words = field(
-        "three significant digits of the float32 state, as the program prints",
-        shape="hidden_width",
+    printed: Annotated[Words, "hidden_width"] = field(
+        "three significant digits of the float32 state, as the program prints"
     )
 
 
 class Prediction(Record):
     """What the head makes of one final state."""
 
-    sequence: Int = field("0-based", aligns=True)
-    prediction: Reals = field(
+    sequence: Int = key("0-based")
+    prediction: OutputRow = field(
         "what the head reads in h_{T-1}, in float32",
-        shape="output_width",
-        formula=(
-            "sum32(float32(float32(Draw(parameter='head.weight').values)"
-            " * float32(State(step=steps - 1).state)), 1)"
-        ),
+        "sum32(float32(float32(Draw(parameter='head.weight').values)"
+        " * float32(State(step=steps - 1).state)), 1)",
     )
-    bits: Words = field("of the float32 prediction", shape="output_width")
-    float64: Reals = field(
+    bits: Annotated[Words, "output_width"] = field("of the float32 prediction")
+    float64: OutputRow = field(
         "the prediction in float64",
-        shape="output_width",
-        formula="Draw(parameter='head.weight').values @ State(step=steps - 1).float64",
+        "Draw(parameter='head.weight').values @ State(step=steps - 1).float64",
     )
-    printed: Words = field(
-        "at most three significant digits of the float32 prediction", shape="output_width"
+    printed: Annotated[Words, "output_width"] = field(
+        "at most three significant digits of the float32 prediction"
     )
 
 
@@ -121,15 +115,12 @@ class Loss(Record):
 
     loss: Real = field(
         "half the sum of the squared errors in float32, not averaged",
-        formula=(
-            "float32(sum32(float32("
-            "float32(float32(Prediction.prediction) - float32(fixture.target)) ** 2)) / 2)"
-        ),
+        "float32(sum32(float32("
+        "float32(float32(Prediction.prediction) - float32(fixture.target)) ** 2)) / 2)",
     )
     bits: Word = field("of the float32 loss")
     float64: Real = field(
-        "the loss in float64",
-        formula="sum((Prediction.float64 - float32(fixture.target)) ** 2) / 2",
+        "the loss in float64", "sum((Prediction.float64 - float32(fixture.target)) ** 2) / 2"
     )
     printed: Word = field("at most three significant digits of the float32 loss")
 
@@ -137,11 +128,11 @@ class Loss(Record):
 class Gradient(Record):
     """One row of what loss.backward() stores in a weight's .grad."""
 
-    parameter: Word = field("the weight", aligns=True)
-    row: Int = field("the output coordinate", aligns=True)
+    parameter: Word = key("the weight")
+    row: Int = key("the output coordinate")
     gradient: Reals = field(
         "dL/dW in float32",
-        formula={
+        {
             "parameter == 'head.weight'": (
                 "sum32(float32(State(step=steps - 1).state.T) * float32("
                 "float32(Prediction.prediction) - float32(fixture.target))[:, row], 1)"
@@ -153,7 +144,7 @@ class Gradient(Record):
     bits: Words = field("of the float32 gradient")
     float64: Reals = field(
         "dL/dW in float64, from the tape",
-        formula={
+        {
             "parameter == 'head.weight'": (
                 "(Prediction.float64 - float32(fixture.target))[:, row]"
                 " @ State(step=steps - 1).float64"
@@ -166,22 +157,18 @@ class Gradient(Record):
 class Reference(Record):
     """One tensor as PyTorch gave it, row-major, and how far off it is: see the fixture."""
 
-    tensor: Word = field("its name in PyTorch", aligns=True)
+    tensor: Word = key("its name in PyTorch")
     shape: Shape = field("of the tensor")
-    values: Reals | None = field(
+    values: Annotated[Reals, "shape"] | None = field(
         "the reference, rounded to float32; none where the fixture has none for these numbers",
-        shape="shape",
-        formula={
+        {
             f"tensor == '{tensor}' and values is not None": f"float32(fixture.{name})"
             for tensor, name in REFERENCES.items()
         },
     )
-    bits: Words | None = field("of the float32 reference", shape="shape")
-    off: Ints | None = field(
+    bits: Annotated[Words, "shape"] | None = field("of the float32 reference")
+    off: Annotated[Ints, "shape"] | None = field(
         "how many float32 numbers lie from each value of the reference up to the value printed"
-        " above, negative where that is below; 0 where all bits agree",
-        shape="shape",
+        " above, negative where that is below; 0 where all bits agree"
     )
-    largest: Int | None = field(
-        "the largest distance", formula={"largest is not None": "max(abs(off))"}
-    )
+    largest: Int | None = field("the largest distance", {"largest is not None": "max(abs(off))"})

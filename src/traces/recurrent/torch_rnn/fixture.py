@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.numerics.float32 import Array32, nearest
-from ...fixtures.errors import FixtureError
-from ...fixtures.fixture import Fixture, integer, real, reals, word
+from ....core.arrays import Array
+from ....core.numerics.float32 import Array32, nearest
+from ....fixtures.errors import FixtureError
+from ....fixtures.fixture import Fixture, integer, real, reals, word
 
 NAMES = ("weight_ih_l0", "weight_hh_l0", "head.weight")  # as PyTorch names them, as it draws them
 SEEDS = range(-(2**63), 2**64)  # of torch.manual_seed; its generator takes the low 32 bits

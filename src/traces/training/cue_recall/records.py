@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ...report.records import Record, field, key
-from ...report.values import Flag, Int, Ints, Real, Word, Words
+from ....report.records import Record, field, key
+from ....report.values import Flag, Int, Ints, Real, Word, Words
 
 
 class FixtureRecord(Record, kind="FIXTURE"):

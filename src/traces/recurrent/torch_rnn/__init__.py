@@ -28,19 +28,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.nn.mersenne import MT19937, Words32, fractions, uniform32
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rnn import ElmanCell, StateHead
-from ...core.nn.rnn32 import Pass32, Weights32, rnn32
-from ...core.numerics.float32 import Array32, units_between
-from ...fixtures.errors import FixtureError, quoted
-from ...report.trace import trace
-from .._probes import gradient
-from .._tape import require_steps
-from ._rnn import Data, Model, Run, run
-from ._torch_rnn_fixture import NAMES, REFERENCES, SEEDS, TorchRNNFixture, single
-from ._torch_rnn_records import (
+from ....core.arrays import Array
+from ....core.nn.mersenne import MT19937, Words32, fractions, uniform32
+from ....core.nn.parameters import named_parameter
+from ....core.nn.rnn import ElmanCell, StateHead
+from ....core.nn.rnn32 import Pass32, Weights32, rnn32
+from ....core.numerics.float32 import Array32, units_between
+from ....fixtures.errors import FixtureError, quoted
+from ....report.trace import trace
+from ..._probes import gradient
+from ..._tape import require_steps
+from .._rnn import Data, Model, Run, run
+from .fixture import NAMES, REFERENCES, SEEDS, TorchRNNFixture, single
+from .records import (
     Draw,
     FixtureRecord,
     Gradient,

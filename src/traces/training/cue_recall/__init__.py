@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
-from ...core.arrays import Array
-from ...cue_recall.episodes import TOKENS, recall_position
-from ...cue_recall.grid import Result, train
-from ...cue_recall.models import MODELS, Widths
-from ...cue_recall.summary import predictors, statistics
-from ...cue_recall.training import Plan, Run, data_of
-from ...fixtures.errors import FixtureError
-from ...fixtures.fixture import MAX_VALUES, Fixture, choice, integer, integers, real, reals, word
-from ...report.trace import trace
-from ._cue_recall_records import (
+from ....core.arrays import Array
+from ....cue_recall.episodes import TOKENS, recall_position
+from ....cue_recall.grid import Result, train
+from ....cue_recall.models import MODELS, Widths
+from ....cue_recall.summary import predictors, statistics
+from ....cue_recall.training import Plan, Run, data_of
+from ....fixtures.errors import FixtureError
+from ....fixtures.fixture import MAX_VALUES, Fixture, choice, integer, integers, real, reals, word
+from ....report.trace import trace
+from .records import (
     Baseline,
     Cell,
     EpisodeRecord,
