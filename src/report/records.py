@@ -71,9 +71,7 @@ def field(
     meaning: str,
     formula: str | Mapping[str, str] = "",
     *,
-    aligns: bool = False,
     omitted: bool = False,
-    shape: str | None = None,
     gradient_of: str | Mapping[str, str] = "",
     loss: str | None = None,
     original: Original | None = None,
@@ -86,19 +84,19 @@ def field(
     `gradient_of` is such an expression for what a gradient is taken with respect to, and `loss` for
     what it is the gradient of, where that is not the trace's own loss. `omitted` leaves out an
     absent value. `single` says that a value was computed in float32, whose rounding a central
-    difference does not have. `shape` and `aligns` are older spellings of the annotation's shape and
-    of `key`.
+    difference does not have.
 
     `original` works out from the record what the original demo prints in this place, where that is
     another fact; styles that follow the original have it instead.
     """
     formulas, gradients = _conditional(formula), _conditional(gradient_of)
-    return _Declared(meaning, aligns, omitted, shape, formulas, gradients, loss, original, single)
+    return _Declared(meaning, False, omitted, None, formulas, gradients, loss, original, single)
 
 
 def key(meaning: str, formula: str | Mapping[str, str] = "", *, omitted: bool = False) -> Any:
     """Declare a field that tells apart the records of one kind."""
-    return field(meaning, formula, aligns=True, omitted=omitted)
+    declared: _Declared = field(meaning, formula, omitted=omitted)
+    return declared._replace(aligns=True)
 
 
 def _conditional(formula: str | Mapping[str, str]) -> Formula:
@@ -200,7 +198,7 @@ def _field(name: str, annotation: Any, declared: _Declared) -> Field:
     members = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     value_type, *shapes = members[0].__metadata__
     if shapes:
-        (shape,) = {*shapes, declared.shape} - {None}
+        (shape,) = shapes
         declared = declared._replace(shape=shape)
     key = name.rstrip("_").replace("_", "-")
     return Field(name, key, value_type, len(members) > 1, *declared)

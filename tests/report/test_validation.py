@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Annotated
 
 import pytest
 
@@ -275,7 +276,7 @@ class Square(Record):
 class Side(Record):
     """One side, whose length is worked out."""
 
-    values: Ints = field("integers", shape="last")
+    values: Annotated[Ints, "last"] = field("integers")
 
 
 SQUARES = {

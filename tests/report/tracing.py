@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hypothesis import HealthCheck, settings
 
@@ -12,7 +12,7 @@ from llm_trace.report.events import TextEvents
 from llm_trace.report.jsonl import JsonEvents
 from llm_trace.report.lines import TraceLines
 from llm_trace.report.parsing import json_lines
-from llm_trace.report.records import Record, field
+from llm_trace.report.records import Record, field, key
 from llm_trace.report.rendering import text_of
 from llm_trace.report.validation import Validation
 from llm_trace.report.values import (
@@ -45,11 +45,11 @@ class Sizes(Record):
 class Row(Record):
     """One row."""
 
-    row: Int = field("0-based", aligns=True)
-    part: Word = field("which part", aligns=True)
-    values: Reals = field("width values", shape="width")
-    cells: Reals | None = field("the grid, if there is one", shape="grid 2")
-    ids: Ints = field("width integers", shape="width")
+    row: Int = key("0-based")
+    part: Word = key("which part")
+    values: Annotated[Reals, "width"] = field("width values")
+    cells: Annotated[Reals, "grid 2"] | None = field("the grid, if there is one")
+    ids: Annotated[Ints, "width"] = field("width integers")
     names: Words = field("some names")
     yes: YesNo = field("a flag")
 
@@ -57,8 +57,8 @@ class Row(Record):
 class Cell(Record):
     """One cell."""
 
-    at: Ints = field("place", aligns=True)
-    products: Products = field("width pairs", shape="width 2")
+    at: Ints = key("place")
+    products: Annotated[Products, "width 2"] = field("width pairs")
     sum: Real = field("their sum")
     step: ShortestReal = field("a real")
     ok: Flag = field("a flag")

@@ -2,13 +2,14 @@
 
 import itertools
 import random
+from typing import Annotated
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_trace.report.lines import TraceError
-from llm_trace.report.records import Record, field
+from llm_trace.report.records import Record, field, key
 from llm_trace.report.values import Int, Reals, Word
 from llm_trace.tools.diff.alignment import moves
 from llm_trace.tools.diff.comparison import Comparison
@@ -20,7 +21,7 @@ class Row(Record):
     """A record with a declared key."""
 
     label: Word = field("no key")
-    row: Int = field("the key", aligns=True)
+    row: Int = key("the key")
     values: Reals = field("reals")
 
 
@@ -282,8 +283,8 @@ def test_a_first_line_that_is_none_does_not_stop_the_rest() -> None:
     class Sized(Record, kind="P"):
         """A list whose shape the first record would say."""
 
-        id: Int = field("the key", aligns=True)
-        x: Reals = field("reals", shape="width")
+        id: Int = key("the key")
+        x: Annotated[Reals, "width"] = field("reals")
 
     old = framed("FIXTURE !", "P id=0 x=1.5,2.5")
     _, (change,) = compare(old, old.replace("2.5", "3.5"), classes=known(Sized))

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -71,11 +71,11 @@ class Weights(Record):
     """Weights of several shapes."""
 
     rows: Int = field("of the matrix")
-    values: Reals = field("by attributes", shape="rows hidden_width")
-    other: Reals = field("by a shape", shape="branch_shape")
-    plain: Reals = field("by numbers", shape="1 6")
-    alone: Reals = field("of rank zero", shape="scalar")
-    lost: Reals = field("by nothing", shape="nowhere")
+    values: Annotated[Reals, "rows hidden_width"] = field("by attributes")
+    other: Annotated[Reals, "branch_shape"] = field("by a shape")
+    plain: Annotated[Reals, "1 6"] = field("by numbers")
+    alone: Annotated[Reals, "scalar"] = field("of rank zero")
+    lost: Annotated[Reals, "nowhere"] = field("by nothing")
 
 
 def places(old: str, new: str, **options: Any) -> dict[str, tuple[int, ...]]:

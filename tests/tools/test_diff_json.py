@@ -13,7 +13,7 @@ from llm_trace.report.events import TextEvents
 from llm_trace.report.lines import TraceError
 from llm_trace.report.parsing import json_lines as parsed_lines
 from llm_trace.report.reading import opened
-from llm_trace.report.records import Record, field
+from llm_trace.report.records import Record, field, key
 from llm_trace.report.values import Text, Word, Words
 from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.json import json as json_pieces
@@ -278,7 +278,7 @@ def test_what_parse_writes_is_the_same(tmp_path_factory: Any, texts: list[str]) 
 class Say(Record):
     """Words of every kind."""
 
-    id: Word = field("the key", aligns=True)
+    id: Word = key("the key")
     word: Word = field("a word")
     words: Words = field("several")
     said: Text = field("a word or a text")

@@ -1,6 +1,6 @@
 """The formulas of gru, lstm, torch-rnn and vit-patches on other fixtures, and what they lean on."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from llm_trace.core.nn.gru import GATES as GRU_GATES
 from llm_trace.core.nn.lstm import GATES as LSTM_GATES
 from llm_trace.core.numerics.float32 import nearest
 from llm_trace.report.lines import parse_line
-from llm_trace.report.records import Record, field
+from llm_trace.report.records import Record, field, key
 from llm_trace.report.values import Int, Reals, Word
 from llm_trace.tools.formulas.derivation import Derivation
 from llm_trace.tools.formulas.document import Document
@@ -123,9 +123,9 @@ class Sizes(Record):
 class Row(Record):
     """One row, of the last step first."""
 
-    name: Word = field("a word", aligns=True)
-    step: Int = field("a number", aligns=True)
-    values: Reals = field("its values", shape="width")
+    name: Word = key("a word")
+    step: Int = key("a number")
+    values: Annotated[Reals, "width"] = field("its values")
 
 
 def small(*lines: str) -> Document:
