@@ -37,8 +37,7 @@ class Projection(Layer):
     weight: NamedParameter
     bias: NamedParameter | None
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         require_matrix(self.kind, "weight", self.weight.tensor.shape)
         if self.bias is not None:
             require_shape(self.kind, "bias", self.bias.tensor.shape, (self.output_width,))
@@ -82,7 +81,7 @@ class Affine(Projection):
         The bound is that of the inputs if none is given. A refusal leaves `rng` where it was:
         raises ShapeMismatch or an InitializationError.
         """
-        bound = bound or max(input_width, 1)  # no input at all is for `check` to refuse
+        bound = bound or max(input_width, 1)  # no input at all is for `_check` to refuse
         with rng.trial() as trial:
             return cls(
                 uniform(f"{prefix}.weight", (output_width, input_width), bound, trial),

@@ -65,8 +65,7 @@ class AttentionHead(Layer):
     key: NamedParameter  # W_K (score_width, model_width)
     value: NamedParameter  # W_V (value_width, model_width)
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         roles = {"query": self.query, "key": self.key, "value": self.value}
         for role, weight in roles.items():
             require_matrix("attention", f"{role} weight", weight.tensor.shape)
@@ -128,8 +127,7 @@ class MultiHeadAttention(Layer):
     heads: tuple[AttentionHead, ...]
     output: NamedParameter  # W_O (output_width, sum of the value widths)
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         if not self.heads:
             raise ShapeMismatch(layer="attention", part="heads", expected="at least one", found=0)
         for index, head in enumerate(self.heads):
@@ -176,8 +174,7 @@ class FusedAttention(Layer):
     output: Affine  # (output_width, model_width)
     heads: int
 
-    def check(self) -> None:
-        """Raises ShapeMismatch, OutOfRange."""
+    def _check(self) -> None:
         width = self.model_width
         require_width("attention", "projection rows", self.projection.output_width, 3 * width)
         require_width("attention", "output weight columns", self.output.input_width, width)

@@ -40,8 +40,7 @@ class MLP(Layer):
     up: Affine  # W_1 (hidden_width, model_width)
     down: Affine  # W_2 (output_width, hidden_width)
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         require_width("MLP", "hidden width", self.down.input_width, self.up.output_width)
 
     def __call__(self, x: Tensor) -> MLPPass:
@@ -81,8 +80,7 @@ class EncoderBlock(Layer):
     mlp: MLP
     norm: Norm = "pre"
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         width = self.attention.model_width
         for part, found in (
             ("first norm", self.first_norm.width),
@@ -143,8 +141,7 @@ class EncoderStack(Layer):
     blocks: tuple[EncoderBlock, ...]
     final_norm: LayerNorm | None = None
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         if not self.blocks:
             raise ShapeMismatch(layer="encoder", part="blocks", expected="at least one", found=0)
         width = self.blocks[0].width

@@ -36,8 +36,7 @@ class GatedLayer(Layer):
     input_bias: NamedParameter
     recurrent_bias: NamedParameter | None
 
-    def check(self) -> None:
-        """Raises ShapeMismatch for the first parameter that does not fit."""
+    def _check(self) -> None:
         shape, count = self.input_weight.tensor.shape, len(self.gates)
         if len(shape) != 2 or 0 in shape or shape[0] % count:
             expected = f"shape {count} hidden x inputs"
@@ -64,7 +63,7 @@ class GatedLayer(Layer):
             "input_bias": (rows,),
             "recurrent_bias": (rows,),
         }
-        bound = max(hidden_width, 1)  # no state at all is for `check` to refuse
+        bound = max(hidden_width, 1)  # no state at all is for `_check` to refuse
         with rng.trial() as trial:
             return cls(
                 *(

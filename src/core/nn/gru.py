@@ -105,16 +105,17 @@ class GRU(GatedLayer):
         steps: list[GRUStep] = []
         state = initial
         for each in projected:
-            steps.append(self._step(each, state, weight))
+            steps.append(self.step(each, state, weight))
             state = steps[-1].state
         return tuple(steps)
 
-    def step(self, projected: Tensor, previous: Tensor) -> GRUStep:
-        """One step from x W_x^T + b_x (batch, 3 hidden) and h_{t-1} (batch, hidden)."""
-        return self._step(projected, previous, transposed(self.recurrent_weight.tensor))
+    def step(self, projected: Tensor, previous: Tensor, weight: Tensor | None = None) -> GRUStep:
+        """One step from x W_x^T + b_x (batch, 3 hidden) and h_{t-1} (batch, hidden).
 
-    def _step(self, projected: Tensor, previous: Tensor, weight: Tensor) -> GRUStep:
-        """`weight` is W_h^T, (hidden, 3 hidden)."""
+        `weight` is W_h^T, for those who take many steps with it.
+        """
+        if weight is None:
+            weight = transposed(self.recurrent_weight.tensor)
         recurrent = add(matmul(previous, weight), self.recurrent_bias.tensor)
         gates_pre = add(self.gate(projected, RESET, 2), self.gate(recurrent, RESET, 2))
         gates = sigmoid(gates_pre)

@@ -22,15 +22,15 @@ from .parameters import NamedParameter, require_unique
 class Layer:
     """Base of layers: a frozen dataclass of parameters, other layers, tuples of both, and settings.
 
-    A subclass refuses in `check` what does not fit; then two parameters of one name raise
+    A subclass refuses in `_check` what does not fit; then two parameters of one name raise
     DuplicateName.
     """
 
     def __post_init__(self) -> None:
-        self.check()
+        self._check()
         require_unique(self.parameters)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuse parts that do not fit together, before anything is computed with them."""
 
     @property

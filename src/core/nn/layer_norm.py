@@ -47,8 +47,7 @@ class LayerNorm(Layer):
     shift: NamedParameter  # (width)
     epsilon: float = 1e-5
 
-    def check(self) -> None:
-        """Raises ShapeMismatch, OutOfRange."""
+    def _check(self) -> None:
         shape = self.gain.tensor.shape
         if len(shape) != 1 or shape[0] == 0:
             expected = "a vector that is not empty"

@@ -55,8 +55,7 @@ class PatchEmbedding(Layer):
     class_token: NamedParameter  # (model_width)
     positions: NamedParameter  # (1 + patches, model_width)
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         weight = self.projection.tensor.shape
         if len(weight) != 2:
             self._refuse("projection", "model x patch features", weight)

@@ -12,7 +12,7 @@ from ..autodiff import Tensor
 from ..errors import PartFailed, attributed
 from .errors import QKVInputRank, QKVInputWidth, QKVModelWidths
 from .layer import Layer
-from .linear import Linear
+from .linear import Linear, drawn, wrapped
 from .parameters import NamedParameter
 from .shapes import require_width
 from .splitmix64 import SplitMix64
@@ -39,8 +39,7 @@ class QKV(Layer):
     key: Linear
     value: Linear
 
-    def check(self) -> None:
-        """Raises QKVModelWidths, ShapeMismatch."""
+    def _check(self) -> None:
         model = {role: linear.input_width for role, linear in self.projections.items()}
         if len({*model.values()}) != 1:
             raise QKVModelWidths(**model)
@@ -50,25 +49,13 @@ class QKV(Layer):
     @classmethod
     def from_weights(cls, query: NamedParameter, key: NamedParameter, value: NamedParameter) -> QKV:
         """Wrap three weights; a refusal names the projection. Raises PartFailed too."""
-        projections = []
-        for role, weight in zip(ROLES, (query, key, value), strict=True):
-            with attributed(PartFailed, layer="Q/K/V", part=role):
-                projections.append(Linear(weight))
-        return cls(*projections)
+        return cls(*wrapped("Q/K/V", query=query, key=key, value=value))
 
     @classmethod
     def initialize(cls, prefix: str, model_width: int, head_width: int, rng: SplitMix64) -> QKV:
         """Xavier-uniform query, key and value, drawn in this order, or `rng` left where it was."""
-        with rng.trial() as trial:
-            projections = []
-            for role in ROLES:
-                with attributed(PartFailed, layer="Q/K/V", part=role):
-                    projections.append(
-                        Linear.initialize(
-                            f"{prefix}.{role}", model_width, head_width, bias=False, rng=trial
-                        )
-                    )
-            return cls(*projections)
+        widths = dict.fromkeys(ROLES, (model_width, head_width))
+        return cls(*drawn("Q/K/V", prefix, rng, **widths))
 
     @property
     def projections(self) -> dict[str, Linear]:

@@ -68,8 +68,7 @@ class ElmanCell(Layer):
     activation: str
     recurrent_bias: NamedParameter | None = None
 
-    def check(self) -> None:
-        """Raises OutOfRange, ShapeMismatch."""
+    def _check(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise OutOfRange(
                 layer="RNN",
@@ -174,8 +173,7 @@ class StateHead(Layer):
     weight: NamedParameter
     bias: NamedParameter | None
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         require_matrix("RNN", "head weight", self.weight.tensor.shape)
         if self.bias is not None:
             require_shape(

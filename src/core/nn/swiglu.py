@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..autodiff import Tensor, mul, silu
 from ..errors import PartFailed, attributed
 from .layer import Layer
-from .linear import Linear
+from .linear import Linear, drawn, wrapped
 from .parameters import NamedParameter
 from .shapes import require_width
 from .splitmix64 import SplitMix64
@@ -38,8 +38,7 @@ class SwiGLU(Layer):
     up: Linear  # (model_width, hidden_width)
     down: Linear  # (hidden_width, output_width)
 
-    def check(self) -> None:
-        """Raises ShapeMismatch."""
+    def _check(self) -> None:
         gate, up, down = self.gate, self.up, self.down
         require_width("SwiGLU", "up input width", up.input_width, gate.input_width)
         require_width("SwiGLU", "up output width", up.output_width, gate.output_width)
@@ -48,32 +47,15 @@ class SwiGLU(Layer):
     @classmethod
     def from_weights(cls, gate: NamedParameter, up: NamedParameter, down: NamedParameter) -> SwiGLU:
         """Wrap three weights; a refusal names the projection. Raises PartFailed too."""
-        projections = []
-        for name, weight in (("gate", gate), ("up", up), ("down", down)):
-            with attributed(PartFailed, layer="SwiGLU", part=name):
-                projections.append(Linear(weight))
-        return cls(*projections)
+        return cls(*wrapped("SwiGLU", gate=gate, up=up, down=down))
 
     @classmethod
     def initialize(
         cls, prefix: str, model_width: int, hidden_width: int, output_width: int, rng: SplitMix64
     ) -> SwiGLU:
         """Xavier-uniform gate, up and down, drawn in this order, or `rng` left where it was."""
-        widths = {
-            "gate": (model_width, hidden_width),
-            "up": (model_width, hidden_width),
-            "down": (hidden_width, output_width),
-        }
-        with rng.trial() as trial:
-            projections = []
-            for name, (fan_in, fan_out) in widths.items():
-                with attributed(PartFailed, layer="SwiGLU", part=name):
-                    projections.append(
-                        Linear.initialize(
-                            f"{prefix}.{name}", fan_in, fan_out, bias=False, rng=trial
-                        )
-                    )
-            return cls(*projections)
+        inner, outer = (model_width, hidden_width), (hidden_width, output_width)
+        return cls(*drawn("SwiGLU", prefix, rng, gate=inner, up=inner, down=outer))
 
     def __call__(self, x: Tensor) -> SwiGLUPass:
         """(..., model_width) -> (..., output_width). Raises PartFailed."""

@@ -221,7 +221,7 @@ class Nested(Layer):
     rest: tuple[tuple[Layer, ...], ...]
     last: NamedParameter | None = None
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if self.width < 1:
             raise OutOfRange(layer="nested", part="width", expected="at least 1", found=self.width)
 
