@@ -24,13 +24,16 @@ from .errors import LlmTraceError, one_of, sentence
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
 from .report.declaration import DeclarationError
-from .report.stdout import OutputError, printable, tell
+from .report.stdout import OutputError, printable, tell, tell_traceback
 from .traces import Entry, entries, find
 from .usage import ToldInOneSentence, UsageError
 
 if TYPE_CHECKING:
     from .report.outputs import Form
     from .training import Training
+
+
+DEFECT = 70  # EX_SOFTWARE of sysexits.h
 
 
 class Commands(ToldInOneSentence, click.Group):
@@ -231,7 +234,11 @@ def trace_text(
 
 
 def main() -> None:
-    """Run the program. A user's mistake ends in one line and status 2, a closed pipe quietly."""
+    """Run the program.
+
+    A user's mistake ends in one line and status 2, a closed pipe quietly, and a defect of the
+    program in its traceback and a status of its own, for 1 means that something differs.
+    """
     gc.freeze()
     gc.enable()
     try:
@@ -245,6 +252,9 @@ def main() -> None:
         status = 2
     except click.Abort:
         status = INTERRUPTED
+    except Exception:
+        tell_traceback()
+        status = DEFECT
     gc.freeze()  # else the interpreter's last collection walks all of numpy and click: 10 ms
     raise SystemExit(status)
 

@@ -129,6 +129,31 @@ def test_what_cannot_be_said_changes_no_status(arguments: list[str], status: int
     assert done.returncode == status
 
 
+DEFECT = """
+import sys
+from click import Command
+def wrong(self, context):
+    raise KeyError("x\\x1b[31m")
+Command.invoke = wrong
+from llm_trace.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("to", ["", "2>/dev/full", "2>&-"])
+def test_a_defect_keeps_its_traceback_and_has_a_status_of_its_own(to: str) -> None:
+    command = f"{sys.executable} -c '{DEFECT.replace(chr(39), chr(34))}' validate /dev/null {to}"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (70, b"")
+    lines = done.stderr.decode().splitlines()
+    assert all(line.isprintable() for line in lines)
+    if to:
+        assert not lines
+    else:
+        assert lines[0].startswith("Traceback")
+        assert lines[-1].startswith("KeyError")
+
+
 def test_a_closed_standard_input_is_told() -> None:
     for arguments in ("swiglu --fixture -", "validate -", "diff - -- /dev/null"):
         done = subprocess.run(

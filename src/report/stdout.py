@@ -77,9 +77,19 @@ def tell(message: str) -> None:
 
     Where that cannot be, nothing is said: the status of the program says the rest.
     """
-    line = visible(bounded(message, _LONGEST_MESSAGE))
+    _tell([f"llm-trace: {visible(bounded(message, _LONGEST_MESSAGE))}"])
+
+
+def tell_traceback() -> None:
+    """Write the traceback of the exception that is handled to standard error."""
+    from traceback import format_exc  # takes milliseconds
+
+    _tell(map(visible, format_exc().splitlines()))
+
+
+def _tell(lines: Iterable[str]) -> None:
     with suppress(OSError, ValueError, AttributeError):  # full, left, closed, not there
-        _write(sys.stderr, [f"llm-trace: {line}\n".encode()])
+        _write(sys.stderr, [f"{line}\n".encode() for line in lines])
 
 
 def _write(file: TextIO, pieces: Iterable[bytes]) -> None:
