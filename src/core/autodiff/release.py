@@ -30,7 +30,7 @@ def release(nodes: Iterable[Tensor]) -> None:
 
 def reaches_release(tensor: Tensor) -> bool:
     """Whether `tensor` or anything that it was computed from has been released."""
-    if tensor.verified == _count and not tensor.released:
+    if tensor.verified == _count:
         return False
     pending, whole = [tensor], set[Tensor]()
     while pending:

@@ -396,6 +396,19 @@ def test_states_of_projected_inputs_are_those_of_the_pass_that_is_traced(name: s
         agree(ours, expected)
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_a_gru_keeps_what_its_update_gate_says_and_writes_the_rest(before: bool) -> None:
+    layer = replace(GRU.initialize("g", 3, 4, rng()), reset_before=before)
+    w_x, w_h, b_x, b_h = (tensor.value for tensor in layer.tensors.values())
+    h = np.zeros(4)
+    for x, state in zip(SEQUENCE, layer(constant(SEQUENCE)).states.value, strict=True):
+        inputs, states = np.split(w_x @ x + b_x, 3), np.split(w_h @ h + b_h, 3)
+        r, u = (1.0 / (1.0 + np.exp(-(inputs[gate] + states[gate]))) for gate in (0, 1))
+        recalled = w_h[8:] @ (r * h) + b_h[8:] if before else r * states[2]
+        h = u * h + (1.0 - u) * np.tanh(inputs[2] + recalled)
+        agree(state, h)
+
+
 def test_a_cells_second_bias_is_added_to_the_first() -> None:
     both = elman(random("b_h", 4))
     assert both.bias is not None
