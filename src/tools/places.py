@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import Unexpected
 from ..report.lines import TraceError
 from ..report.records import Field
-from ..report.stdout import printable, shown
+from ..report.stdout import bounded, printable, shown
 from .diagram.graph import path
 from .formulas.document import Document, Entry
 
@@ -26,7 +26,8 @@ class NotFound(Unexpected):
     """A path that leads nowhere."""
 
     def __init__(self, file: str, at: str, expected: str, found: str) -> None:
-        super().__init__(f"{printable(file)}: {printable(at)}", expected, found)
+        place = f"{printable(file)}: {printable(bounded(at))}"
+        super().__init__(place, bounded(expected), bounded(found))
 
 
 class Number(NamedTuple):

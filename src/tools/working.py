@@ -17,13 +17,14 @@ from .formulas.document import Document, Entry
 from .formulas.evaluation import formula_of, gradient_of, traced_back
 from .formulas.gradients import STEP, numerical_gradient
 from .formulas.numbers import terms_of, touched
-from .formulas.operands import Printed
+from .formulas.operands import Moved, Printed
 from .formulas.scope import Unexplained
 from .formulas.spelling import printed_formula
 from .formulas.terms import Place, Term
 from .places import Number, named
 
 ROUNDING = 1e-9  # what operands of twelve digits may make of a result
+_ULPS = 2.0**-50  # of an operand, for sums in another order
 _USES = 8  # at most so many are listed
 _OPERANDS = 64  # and so many of these
 _LONGEST = 4_000  # characters of an expression
@@ -54,9 +55,7 @@ def _working(document: Document, number: Number, term: Term) -> Iterator[str]:
     """The expression, what it comes to, and where its operands stand."""
     head = f"  {named(document, number).rpartition('.')[2]} = "
     result = like(number.text, term.value)
-    printed = float(number.text)
-    bound = ROUNDING * max(1.0, abs(printed)) if math.isfinite(printed) else 0.0
-    nearly = abs(term.value - printed) <= bound
+    nearly = _is_near(document, number, term)
     note = "as the printed operands are rounded" if nearly else f"the trace has {number.text}"
     note = "as printed" if result == number.text else note
     yield f"{head}{_cut(term.text)}"
@@ -68,11 +67,35 @@ def _working(document: Document, number: Number, term: Term) -> Iterator[str]:
         yield f"  and {len(term.places) - _OPERANDS} more operands"
 
 
-def _term(document: Document, number: Number) -> Term:
+def _term(document: Document, number: Number, values: Printed | None = None) -> Term:
     """What the formula of a number comes to. Raises Unexplained."""
     entry, declared, flat = number
-    found = traced_back(document, entry, declared, Printed(document))
+    found = traced_back(document, entry, declared, values or Printed(document))
     return terms_of(found[flat : flat + 1])[0]
+
+
+def _is_near(document: Document, number: Number, term: Term) -> bool:
+    """Whether the rounding of the operands can make the difference to what is printed.
+
+    Where more than usual is needed, each operand is moved by what its last digit leaves open.
+    """
+    printed = float(number.text)
+    if not (math.isfinite(printed) and math.isfinite(term.value)):
+        return False
+    away = abs(term.value - printed) - ROUNDING * max(1.0, abs(printed))
+    for place in term.places[:_OPERANDS] if away > 0.0 else ():
+        text, _ = _operand(document, place)
+        step = max(_left_open(text) if place.record is not None else 0.0, _ULPS * abs(float(text)))
+        sides = (_term(document, number, Moved(document, place, by)) for by in (step, -step))
+        away -= max(abs(side.value - term.value) for side in sides)
+    return away <= 0.0
+
+
+def _left_open(text: str) -> float:
+    """Half a unit of the last digit."""
+    mantissa, _, exponent = text.partition("e")
+    digits = len(mantissa.partition(".")[2])
+    return 0.5 * 10.0 ** (int(exponent or 0) - digits)
 
 
 def _cut(text: str) -> str:

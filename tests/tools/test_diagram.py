@@ -23,7 +23,7 @@ from llm_trace.tools.diagram.graph import Edge, Graph, Group, Node, folded, grap
 from llm_trace.tools.diagram.layout import layout
 from llm_trace.tools.diagram.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from llm_trace.tools.diagram.references import graph_of_lines
-from llm_trace.tools.diagram.svg import svg
+from llm_trace.tools.diagram.svg import MOST_EDGES, MOST_NODES, svg
 
 from ..golden_files import DotFile, Drawing, MermaidFile, SvgFile
 from ..originals import FOLDER, ORIGINALS, original
@@ -396,6 +396,21 @@ def test_a_graph_that_cannot_be_folded_is_cut_and_says_so() -> None:
     assert f"{left} nodes are left out" in text
     assert len(text) <= MAX_TEXT
     assert text.count(" --> ") <= MAX_EDGES
+
+
+def test_a_drawing_of_names_without_end_is_cut_and_says_so() -> None:
+    names = ",".join(f"a{i}" for i in range(20_000))
+    line = parse_line(f"A sources={names}", 1, "F")
+    text = "".join(svg(graph_of_lines([line], "F")))
+    drawn = text.count("<rect ")
+    assert drawn <= MOST_NODES + 1
+    assert f"{20_002 - drawn} nodes are left out" in text
+    ElementTree.fromstring(text)
+    nodes = tuple(Node(f"n{i}", "g", "x", "", (), False, i, "x", f"K.x{i}") for i in range(150))
+    edges = tuple(Edge(one.id, other.id, False) for one in nodes for other in nodes)
+    text = "".join(svg(Graph("t", (Group("g", "G"),), nodes, edges)))
+    assert 0 < text.count("<path class") <= MOST_EDGES
+    assert "nodes are left out" in text
 
 
 def test_the_same_bytes_whatever_the_hash_seed() -> None:

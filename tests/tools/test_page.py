@@ -298,3 +298,7 @@ def test_a_trace_that_no_browser_would_show_is_refused() -> None:
     long = parse_line("A b=" + "1," * 500_000 + "1", 1, "f")
     with pytest.raises(TooLarge, match="at most 1000000 values in a page"):
         require_size("f", [long, long])
+    long = parse_line("A name=" + "x" * 500_000, 1, "F")
+    require_size("F", [long] * 40)
+    with pytest.raises(TooLarge, match="at most 20000000 characters in a page, found 20500000"):
+        require_size("F", [long] * 41)

@@ -253,3 +253,32 @@ def test_an_index_is_no_longer_than_any_array_has(index: str) -> None:
     document = changed("swiglu", "x", "x")
     with pytest.raises(NotFound, match=r"expected an index into shape 3, found '[09,]{19,40}"):
         at_path(document, f"POSITION-FORWARD[position=0].gated[{index}]", "f")
+
+
+def test_what_large_operands_make_of_their_last_digit_is_no_fault() -> None:
+    """Two gated values that print the same, and whose difference is multiplied by 1e14."""
+    trace = ENTRIES["swiglu"].load()
+    fixture = trace.fixture(
+        input=np.array([[1.0], [2.0]]),
+        gate_weight=np.array([[1.0, 1.0 + 1e-13]]),
+        up_weight=np.ones((1, 2)),
+        down_weight=np.array([[1e14], [-1e14]]),
+        upstream=np.ones((2, 1)),
+    )
+    text = "".join(trace.text(fixture))
+    at = "POSITION-FORWARD[position=0].output[0]"
+    printed = re.findall(r"^POSITION-FORWARD .*output=(-[0-9]+)[.]", text, re.MULTILINE)[0]
+    for wrong in ("", "000"):  # a thousand times as much is more than digits can make
+        changed = text.replace(f"output={printed}.", f"output={printed}{wrong}.")
+        lines = (parse_line(line, at, "f") for at, line in enumerate(changed.splitlines(), 1))
+        document = Document(lines, trace.schema, fixture)
+        (number,) = at_path(document, at, "f")
+        told = [*explained(document, number, trace.loss)][4]
+        assert ("the trace has" if wrong else "as the printed operands are rounded") in told
+
+
+def test_a_path_of_any_length_is_told_in_short() -> None:
+    for at in ("x" * 5000, f"POSITION-FORWARD[position={'9' * 5000}].gated", "[" * 5000):
+        with pytest.raises(NotFound) as caught:
+            at_path(SWIGLU, at, "swiglu")
+        assert len(str(caught.value)) < 1500

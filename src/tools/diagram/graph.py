@@ -8,7 +8,7 @@ gives the same graph.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,6 +154,23 @@ def folded(graph: Graph) -> Graph:
     )
     headings = tuple(Group(identity, kind) for kind, identity in groups.items())
     return Graph(graph.title, headings, tuple(nodes), tuple(edges))
+
+
+def cut_down(graph: Graph, fits: Callable[[Graph], bool]) -> Graph:
+    """As many nodes and edges as fit, and a node that says how many are left out."""
+    nodes, edges = graph.nodes, graph.edges
+    while nodes:
+        nodes = nodes[: len(nodes) * 3 // 4]
+        kept = {node.id for node in nodes}
+        edges = tuple(edge for edge in edges if edge.source in kept and edge.target in kept)
+        left_out = f"{len(graph.nodes) - len(nodes)} nodes are left out"
+        last = Node("left_out", graph.groups[-1].id, left_out, "", (), False, None, "", "")
+        used = {node.group for node in (*nodes, last)}
+        groups = tuple(group for group in graph.groups if group.id in used)
+        drawn = Graph(graph.title, groups, (*nodes, last), edges)
+        if fits(drawn):
+            return drawn
+    return graph
 
 
 def by_group(graph: Graph) -> list[tuple[Group, list[Node]]]:

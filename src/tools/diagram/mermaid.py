@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report.stdout import visible
-from .graph import Graph, Node, by_group, folded
+from .graph import Graph, Node, by_group, cut_down, folded
 from .labels import details, heading
 
 MAX_EDGES = 499
@@ -31,7 +31,11 @@ def mermaid(graph: Graph) -> str:
         text = "".join(_lines(drawn))
         if len(drawn.edges) <= MAX_EDGES and len(text) <= MAX_TEXT:
             return text
-    return "".join(_lines(_cut(_bare(folded(graph)))))
+    return "".join(_lines(cut_down(_bare(folded(graph)), _fits)))
+
+
+def _fits(graph: Graph) -> bool:
+    return len(graph.edges) <= MAX_EDGES and len("".join(_lines(graph))) <= MAX_TEXT
 
 
 def _lines(graph: Graph) -> Iterator[str]:
@@ -57,24 +61,3 @@ def _escaped(text: str) -> str:
 
 def _bare(graph: Graph) -> Graph:
     return graph._replace(nodes=tuple(node._replace(values=()) for node in graph.nodes))
-
-
-def _cut(graph: Graph) -> Graph:
-    """As many nodes and edges as fit, and a node that says how many are left out."""
-    nodes, edges = list(graph.nodes), list(graph.edges)
-    while nodes:
-        kept = {node.id for node in nodes}
-        inner = [edge for edge in edges if edge.source in kept and edge.target in kept]
-        left_out = f"{len(graph.nodes) - len(nodes)} nodes are left out"
-        last = Node("left_out", graph.groups[-1].id, left_out, "", (), False, None, "", "")
-        groups = {node.group for node in (*nodes, last)}
-        drawn = Graph(
-            graph.title,
-            tuple(group for group in graph.groups if group.id in groups),
-            (*nodes, last),
-            tuple(inner),
-        )
-        if len(inner) <= MAX_EDGES and len("".join(_lines(drawn))) <= MAX_TEXT:
-            return drawn
-        nodes = nodes[: len(nodes) * 3 // 4]
-    return graph

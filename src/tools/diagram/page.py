@@ -23,6 +23,7 @@ from .labels import marked_up
 
 _SCRIPTS = ("viewer-model.js", "viewer-parts.js", "viewer-graph.js", "viewer.js")
 MAX_RECORDS, MAX_NUMBERS = 20_000, 1_000_000  # that a browser can still show
+MAX_CHARACTERS = 20_000_000
 _NAMES = {"gradient": "gradientOf"}  # of fields in the data, where they differ
 
 
@@ -40,6 +41,9 @@ def require_size(file: str, lines: Sequence[Line]) -> None:
     numbers = sum(part.text.count(",") + 1 for line in lines for part in line.parts)
     if numbers > MAX_NUMBERS:
         raise TooLarge(file, MAX_NUMBERS, "values in a page", numbers)
+    characters = sum(len(part.text) for line in lines for part in line.parts)
+    if characters > MAX_CHARACTERS:
+        raise TooLarge(file, MAX_CHARACTERS, "characters in a page", characters)
 
 
 def page(title: str, about: str, described: Described, lines: Iterable[Line], svg: str = "") -> str:

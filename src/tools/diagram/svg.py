@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from ...report.stdout import visible
-from .graph import Graph, Node, folded
+from .graph import Graph, Node, cut_down, folded
 from .labels import details, heading, marked_up
 from .layout import Spot, layout
 
 MAX_NODES = 600  # beyond, records of a kind are drawn as one
+MOST_NODES, MOST_EDGES = 3_000, 10_000  # beyond, some are left out
 _MARGIN = 20
 _LINE = 16  # height of a line of text
 _CHARACTER = 7.3  # width of one
@@ -37,8 +38,9 @@ _STYLE = """
 
 
 def svg(graph: Graph) -> Iterator[str]:
-    """The drawing, in pieces. A graph of too many nodes is folded first."""
+    """The drawing, in pieces. A graph of too many nodes is folded first, and then cut down."""
     graph = folded(graph) if len(graph.nodes) > MAX_NODES else graph
+    graph = graph if _fits(graph) else cut_down(graph, _fits)
     records = {group.id: group.label for group in graph.groups}
     texts = {node.id: _texts(node, records[node.group]) for node in graph.nodes}
     boxes = _boxes(layout(graph), texts)
@@ -60,6 +62,10 @@ def svg(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         yield from _drawn(node, texts[node.id], boxes[node.id])
     yield "</svg>\n"
+
+
+def _fits(graph: Graph) -> bool:
+    return len(graph.nodes) <= MOST_NODES and len(graph.edges) <= MOST_EDGES
 
 
 Box = tuple[int, int, int, int]

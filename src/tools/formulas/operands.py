@@ -59,6 +59,22 @@ class Printed:
         return traced(self.graph, self.graph.of_operands(values.shape, place, term))
 
 
+class Moved(Printed):
+    """The same with one of them moved."""
+
+    def __init__(self, document: Document, place: Place, by: float) -> None:
+        super().__init__(document)
+        self._moved, self._by = place, by
+
+    def _traced(
+        self, values: Array, place: FieldPlace, text: Callable[[int, float], str]
+    ) -> Traced:
+        if place == self._moved[:2]:
+            values = np.array(values, np.float64)
+            values.flat[self._moved.flat] += self._by
+        return super()._traced(values, place, text)
+
+
 class Asked(Printed):
     """The same where the fixture need not be known: what counts is who asks."""
 
