@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 SAY    := echo "setting up $(VENV), once: this takes a minute" >&2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test golden golden-grid lint format typecheck check beds beds-quick fuzz bench \
+.PHONY: help demo test docs golden golden-grid lint format typecheck check beds beds-quick fuzz bench \
         packages numerics-exhaustive clean
 
 help: ## what can be made
@@ -17,6 +17,9 @@ demo: $(VENV)/.program ## print the SwiGLU trace
 
 test: $(VENV)/.developer ## run all tests
 	@$(BIN)/python -m pytest -n auto
+
+docs: $(VENV)/.developer ## write the command reference again
+	@$(BIN)/python scripts/command_reference.py
 
 golden: $(VENV)/.developer ## accept what the traces print now
 	@$(BIN)/python -m pytest tests/test_golden.py -q -k prints_what_the_original_prints

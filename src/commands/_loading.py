@@ -13,9 +13,8 @@ from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
 from ..report.stdout import printable, tell
 from ..tools.formulas.document import Document
-from ..traces import Entry, entries, find, named
+from ..traces import Entry, entries, find, named, schema
 from ..usage import UsageError
-from ._schemas import schema
 
 
 class Loaded(NamedTuple):

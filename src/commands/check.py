@@ -20,10 +20,10 @@ import click
 from ..errors import LlmTraceError
 from ..output import emit
 from ..report.stdout import printable, tell
-from ..traces import Entry, entries, find, named
+from ..traces import Entry, classes, entries, find, named
 from ..usage import UsageError, tool
 from . import offered
-from .diff import classes, comparing_options, printed, warn_of_unused
+from .diff import comparing_options, printed, warn_of_unused
 
 if TYPE_CHECKING:
     from ..tools.check import Golden

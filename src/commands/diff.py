@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,10 @@ import click
 
 from ..output import emit
 from ..report.stdout import printable, tell
-from ..traces import named
+from ..traces import classes
 from ..usage import UsageError, tool
 
 if TYPE_CHECKING:
-    from ..report.records import Record
     from ..tools.diff.comparison import Comparison
     from ..tools.diff.git import GitFiles
     from ..tools.diff.rules import Rules
@@ -129,12 +128,6 @@ def printed(comparison: Comparison, form: str) -> Iterator[str]:
     from ..tools.diff.text import coloured, text, uncoloured
 
     return text(comparison, coloured if is_colourful() else uncoloured)
-
-
-def classes(name: str) -> Mapping[str, type[Record]]:
-    """The record classes by kind of the trace that prints as `name`; none where it is unknown."""
-    entry = named(name)
-    return {kind.kind: kind for kind in entry.load().schema} if entry else {}
 
 
 def is_colourful() -> bool:

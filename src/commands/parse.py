@@ -12,8 +12,8 @@ Reals carry their text, and so does whatever JSON would not bring back byte for 
 import click
 
 from ..output import emit, output_option
+from ..traces import schema
 from ..usage import tool
-from ._schemas import schema
 
 
 @tool("parse", help=__doc__)

@@ -8,8 +8,8 @@ programs. What could not be read again as the same fields is refused.
 import click
 
 from ..output import emit, output_option
+from ..traces import schema
 from ..usage import tool
-from ._schemas import schema
 
 
 @tool("render", help=__doc__)

@@ -16,8 +16,8 @@ import click
 
 from ..errors import LlmTraceError
 from ..output import emit
+from ..traces import schema
 from ..usage import tool
-from ._schemas import schema
 
 if TYPE_CHECKING:
     from ..report.validation import Validation

@@ -56,6 +56,10 @@ class ValueType:
         """The canonical text of what `json` wrote. Raises ValueError, which says what fits."""
         raise NotImplementedError
 
+    def of_json(self, value: Any) -> Any:
+        """What the digits beside a text stand for. Raises ValueError, TypeError."""
+        raise NotImplementedError
+
     def starts(self, text: str) -> Sequence[int]:
         """Where each real begins in printed text that is made of some, and where one more would."""
         return (0,)

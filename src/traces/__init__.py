@@ -7,15 +7,18 @@ files, so that listing traces imports nothing.
 """
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..report.declaration import Declaration, DeclarationError, read_declaration, read_docstring
 
 if TYPE_CHECKING:
     from ..report.outputs import Form
+    from ..report.records import Record
     from ..report.trace import Trace
 
 _FOLDER = os.path.dirname(__file__)
@@ -119,6 +122,20 @@ def named(name: str) -> Entry | None:
 
 
 @cache
+def schema(name: str) -> "Sequence[type[Record]] | None":
+    """The record classes of the trace that prints as `name`; none if no trace does."""
+    entry = named(name)
+    trace = entry.load() if entry else None
+    return trace.schema if trace and trace.name == name else None
+
+
+def classes(name: str) -> "Mapping[str, type[Record]]":
+    """The record classes by kind of the trace that prints as `name`, whatever its version."""
+    entry = named(name)
+    return {kind.kind: kind for kind in entry.load().schema} if entry else {}
+
+
+@cache
 def _entry(command: str, path: str, module: str) -> Entry:
     declared, line = read_declaration(path)
     return Entry(command, path, module, line, declared)
@@ -156,3 +173,14 @@ def _of_other_packages() -> dict[str, Entry]:
             raise DeclarationError(path, 1, expected, f"{command}, which llm-trace has already")
         found[command] = _entry(command, path, module)
     return found
+
+
+class _Callable(ModuleType):
+    """This package, which is also the function `llm_trace.traces` as the two have one name."""
+
+    def __call__(self) -> dict[str, str]:
+        """Every trace by name, and what it shows."""
+        return {name: entry.declared.shows for name, entry in entries().items()}
+
+
+sys.modules[__name__].__class__ = _Callable

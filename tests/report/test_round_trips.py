@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_trace.commands._schemas import schema
 from llm_trace.report.events import TextEvents
 from llm_trace.report.jsonl import JsonEvents
 from llm_trace.report.parsing import json_lines
 from llm_trace.report.rendering import text_of
 from llm_trace.report.validation import Validation
+from llm_trace.traces import schema
 
 from ..originals import ORIGINALS, original
 from .tracing import GOLDEN, KNOWN, lines_of, parsed, patient, rendered, wrong

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from llm_trace.commands._schemas import schema
 from llm_trace.report.declaration import Declaration
 from llm_trace.report.events import TextEvents
 from llm_trace.report.parsing import json_lines
 from llm_trace.report.reading import opened
 from llm_trace.report.schema import json_schema
 from llm_trace.report.trace import Trace
-from llm_trace.traces import Entry, entries
+from llm_trace.traces import Entry, entries, schema
 
 from ..program import refusal, run
 from .tracing import GOLDEN, KNOWN, NAME, Cell, Row, Sizes, parsed, rendered, wrong

@@ -8,14 +8,13 @@ from typing import Annotated
 
 import pytest
 
-from llm_trace.commands._schemas import schema
 from llm_trace.errors import LlmTraceError
 from llm_trace.report.reading import opened
 from llm_trace.report.records import Record, field
 from llm_trace.report.shapes import declared_extents
 from llm_trace.report.validation import Validation
 from llm_trace.report.values import Ints, Shape
-from llm_trace.traces import Entry, entries
+from llm_trace.traces import Entry, entries, schema
 
 from ..originals import ORIGINALS, original
 from .tracing import GOLDEN, KNOWN, Row, lines_of, parsed, wrong

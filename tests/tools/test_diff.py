@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.commands._schemas import schema
-from llm_trace.commands.diff import classes
 from llm_trace.report.events import TextEvents
 from llm_trace.report.parsing import json_lines
 from llm_trace.report.reading import opened
 from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.sources import Source
+from llm_trace.traces import classes, schema
 
 from ..golden_files import GOLDEN
 from ..originals import ORIGINALS, original

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_trace.commands._schemas import schema
 from llm_trace.report.events import TextEvents
 from llm_trace.report.lines import TraceError
 from llm_trace.report.parsing import json_lines as parsed_lines
@@ -17,6 +16,7 @@ from llm_trace.report.records import Record, field, key
 from llm_trace.report.values import Text, Word, Words
 from llm_trace.tools.diff.comparison import Comparison
 from llm_trace.tools.diff.json import json as json_pieces
+from llm_trace.traces import schema
 
 from .diffing import compare, framed, known, report, source
 

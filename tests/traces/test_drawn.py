@@ -8,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from llm_trace.commands._schemas import schema
-from llm_trace.commands.diff import classes
 from llm_trace.errors import LlmTraceError
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.fixtures.kinds import Words
@@ -25,7 +23,7 @@ from llm_trace.tools.diagram.svg import svg
 from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.places import at_place
 from llm_trace.tools.working import explained
-from llm_trace.traces import entries
+from llm_trace.traces import classes, entries, schema
 
 from ..tools.diffing import compare
 from .drawing import fixtures
