@@ -18,7 +18,10 @@ from ..report.stdout import bounded, printable, shown
 from .diagram.graph import path
 from .formulas.document import Document, Entry
 
-_PATH = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]*)\])?(?:\.([^.\[\]]+)(?:\[([0-9]+(?:,[0-9]+)*)\])?)?")
+_PATH = re.compile(
+    r"([^.\[\]]+)(?:\[([^\[\]]*)\])?"
+    r"(?:\.([^.\[\]]+)(?:\[([0-9]++(?:,[0-9]++)*+)\])?)?"
+)
 _INDEX = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18}){0,31}")  # of any array that there can be
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...errors import Unexpected
 from ...report.stdout import shown
 
-_TOLERANCE = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
+_TOLERANCE = re.compile(r"\+?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _MAX_TOLERANCE = 100  # characters
 _ALSO = (
     ", or one unit of the last of six or more printed decimals, or another spelling or sign of zero"

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...report.records import Record
 
-_CALL = r"\((?:[^()]|\([^()]*\))*\)"
+_CALL = r"\((?:[^()]|\([^()]*+\))*+\)"
 _REFERENCE = re.compile(rf"(?<![\w.'\"])([A-Za-z_]\w*)((?:{_CALL})?)((?:\.[A-Za-z_]\w*)?)")
 _GIVEN = re.compile(r"\w+(?==)")
 
