@@ -5,7 +5,7 @@ such call does is not seen, so patterns are tried on texts on which going back w
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from llm_trace.report.lines import parse_line
 from llm_trace.report.shapes import shaped_miscounts
 from llm_trace.tools.diagram.lexical import records_of_lines
 from llm_trace.tools.diagram.references import graph_of_lines
+from llm_trace.traces import entries
 
 TOOLS = {
     "validate": ["validate", "{}"],
@@ -70,12 +71,12 @@ def counted() -> Iterator[list[int]]:
         sys.setprofile(before[1])
 
 
-def work(*arguments: str) -> int:
+def work(*arguments: str, statuses: Container[int] = (0, 1)) -> int:
     """What a command does, once everything is imported."""
     CliRunner().invoke(cli, arguments)
     with counted() as total:
         result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code in (0, 1), result.output
+    assert result.exit_code in statuses, result.output
     return total[0]
 
 
@@ -89,7 +90,7 @@ def files(folder: Path, size: int, text: str) -> str:
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("grown", GROWN)
 def test_twice_the_input_is_twice_the_work(tool: str, grown: str, tmp_path: Path) -> None:
-    least = 400 if tool == "mermaid" else 100  # beyond the limits from which on it leaves out
+    least = 300 if tool == "mermaid" else 60  # beyond the limits from which on it leaves out
     small, large = (files(tmp_path, size, GROWN[grown](size)) for size in (least, 2 * least))
     one, two = (work(*(part.format(file) for part in TOOLS[tool])) for file in (small, large))
     assert two <= 2.5 * one
@@ -98,11 +99,76 @@ def test_twice_the_input_is_twice_the_work(tool: str, grown: str, tmp_path: Path
 @pytest.mark.parametrize("grown", GROWN)
 def test_rendering_grows_with_its_input(grown: str, tmp_path: Path) -> None:
     counts = []
-    for size in (100, 200):
+    for size in (60, 120):
         file, told = files(tmp_path, size, GROWN[grown](size)), str(tmp_path / f"{size}.jsonl")
         assert CliRunner().invoke(cli, ["parse", file, "-o", told]).exit_code == 0
         counts.append(work("render", told))
     assert counts[1] <= 2.5 * counts[0]
+
+
+def json_lines(inside: str) -> str:
+    begin = '{"record":"TRACE","name":null,"event":"begin","separator":" "}'
+    end = '{"record":"TRACE","name":null,"event":"end"}'
+    return f'{begin}\n{{"record":"A",{inside}}}\n{end}\n'
+
+
+JSON: dict[str, Callable[[int], str]] = {
+    "deep lists": lambda n: json_lines('"b":' + "[" * n + "1" + "]" * n),
+    "deep objects": lambda n: json_lines('"b":' + '{"a":' * n + "0.5" + "}" * n),
+    "deep and wide": lambda n: json_lines('"b":[' + "[[0.5],1]," * n + "1]"),
+    "keys": lambda n: json_lines(",".join(f'"k{i}":0.5' for i in range(n))),
+}
+
+
+@pytest.mark.parametrize("tool", ["validate", "diff", "render", "parse"])
+@pytest.mark.parametrize("grown", JSON)
+def test_nesting_of_json_lines_is_no_more_than_its_length(
+    tool: str, grown: str, tmp_path: Path
+) -> None:
+    counts = []
+    for size in (200, 400):
+        file = files(tmp_path, size, JSON[grown](size))
+        arguments = [file, f"{file}.other"] if tool == "diff" else [file]
+        counts.append(work(tool, *arguments, statuses=(0, 1, 2)))
+    assert counts[1] <= 2.5 * counts[0]
+
+
+RECORDS = """input = {{ shape = [{0}, 2], uniform = 1 }}
+upstream = {{ shape = [{0}, 2], uniform = 5 }}
+"""
+
+
+def of_positions(folder: Path, count: int) -> str:
+    """A trace of many records."""
+    folder.mkdir()
+    fixture = folder / "swiglu.toml"
+    fixture.write_text(RECORDS.format(count))
+    trace = str(folder / "swiglu.trace")
+    told = CliRunner().invoke(cli, ["swiglu", "--fixture", str(fixture), "-o", trace])
+    assert told.exit_code == 0
+    return trace
+
+
+@pytest.mark.parametrize("tool", ["explain", "check"])
+def test_many_records_are_gone_through_a_few_times(tool: str, tmp_path: Path) -> None:
+    counts = []
+    for size in (60, 120):
+        trace = of_positions(tmp_path / str(size), size)
+        asked = {
+            "explain": [f"{trace}:{size}:300"],
+            "check": ["--golden", str(Path(trace).parent), "--atol", "1e-9"],
+        }
+        counts.append(work(tool, *asked[tool]))
+    assert counts[1] <= 2.5 * counts[0]
+
+
+def test_a_schema_is_made_in_one_pass_over_the_fields() -> None:
+    """The kinds and fields of traces differ by a factor of ten; the work for each does not."""
+    per_field = []
+    for name in ("linear-layers", "swiglu", "gru", "encoder-block"):
+        fields = sum(len(record.fields) for record in entries()[name].load().schema)
+        per_field.append(work("schema", name) / (fields + 10))
+    assert max(per_field) <= 2.5 * min(per_field)
 
 
 @pytest.mark.parametrize("place", [":3", ":8", ":7:400", ":3:200"])
