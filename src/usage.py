@@ -12,10 +12,14 @@ from typing import Any
 import click
 
 from .errors import Unexpected, one_of
+from .report.stdout import bounded
 
 
 class UsageError(Unexpected):
-    """A command line that cannot be followed."""
+    """A command line that cannot be followed; of what is long in it, the ends are told."""
+
+    def __init__(self, place: str, expected: str, found: str, hint: str = "") -> None:
+        super().__init__(bounded(place), expected, bounded(found), hint)
 
 
 class ToldInOneSentence(click.Command):

@@ -204,6 +204,32 @@ def test_nothing_foreign_steers_a_terminal(arguments: tuple[str, ...], tmp_path:
     assert refusal(*(files.get(argument, argument) for argument in arguments)).isprintable()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "LONG",
+        "swiglu LONG",
+        "swiglu --LONG",
+        "swiglu --style LONG",
+        "explain LONG",
+        "explain swiglu.LONG",
+        "explain swiglu.FIXTURE.LONG",
+        "explain LONG:x",
+        "explain swiglu:1 --at LONG",
+        "explain swiglu --at LONG",
+        "explain swiglu --at FIXTURE.LONG",
+        "explain swiglu --at FIXTURE[LONG=1].name",
+        "schema LONG",
+        "check LONG",
+        "diff /dev/null /dev/null --tolerance LONG",
+        "diff /dev/null /dev/null --atol LONG",
+    ],
+)
+def test_a_long_word_is_told_in_short(arguments: str) -> None:
+    words = (word.replace("LONG", "x" * 5000) for word in arguments.split())
+    assert len(refusal(*words)) < 2000
+
+
 def test_what_validate_quotes_is_seen_and_short(tmp_path: Path) -> None:
     long, name, known = "K" * 1_000_000, "\u202e", "TRACE swiglu-feed-forward-v1"
     texts = {

@@ -10,7 +10,7 @@ from ..errors import Unexpected
 from ..report.lines import TraceError
 from ..report.outputs import FORMS, Form
 from ..report.reading import fixtures_beside, opened
-from ..report.stdout import printable
+from ..report.stdout import bounded, printable
 from .diff.sources import Source
 
 ENDINGS = {form.ending: form for form in FORMS.values()}
@@ -77,7 +77,7 @@ def unknown_name(name: str, known: Iterable[str]) -> CheckError:
     """What to say of a name that is neither a trace nor a golden file."""
     near = get_close_matches(name.lower(), known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return CheckError(name, "a trace or a golden file", f"neither{hint}")
+    return CheckError(bounded(name), "a trace or a golden file", f"neither{hint}")
 
 
 def _first_frame(path: str) -> str | None:

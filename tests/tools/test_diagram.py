@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from llm_trace.commands._loading import loaded
 from llm_trace.commands.diagram import command, drawing
-from llm_trace.report.lines import parse_line
+from llm_trace.report.lines import TraceError, parse_line
 from llm_trace.tools.diagram.dot import dot
 from llm_trace.tools.diagram.graph import Edge, Graph, Group, Node, folded, graph_of
 from llm_trace.tools.diagram.layout import layout
@@ -406,6 +406,9 @@ def test_a_drawing_of_names_without_end_is_cut_and_says_so() -> None:
     assert drawn <= MOST_NODES + 1
     assert f"{20_002 - drawn} nodes are left out" in text
     ElementTree.fromstring(text)
+    line = parse_line(f"A sources={','.join(f'a{i}' for i in range(100_001))}", 3, "F")
+    with pytest.raises(TraceError, match="F:3:1: expected at most 100000 names"):
+        graph_of_lines([line], "F")
     nodes = tuple(Node(f"n{i}", "g", "x", "", (), False, i, "x", f"K.x{i}") for i in range(150))
     edges = tuple(Edge(one.id, other.id, False) for one in nodes for other in nodes)
     text = "".join(svg(Graph("t", (Group("g", "G"),), nodes, edges)))

@@ -14,6 +14,7 @@ from .labels import details, heading
 
 MAX_EDGES = 499
 MAX_TEXT = 49_000
+_LEAST = 10  # characters of a node
 _ENTITIES = {
     "#": "#35;",
     '"': "#quot;",
@@ -27,15 +28,16 @@ _ENTITIES = {
 
 def mermaid(graph: Graph) -> str:
     """The flowchart's text, within Mermaid's limits where folding can do that."""
-    for drawn in (graph, _bare(graph), folded(graph), _bare(folded(graph))):
-        text = "".join(_lines(drawn))
-        if len(drawn.edges) <= MAX_EDGES and len(text) <= MAX_TEXT:
-            return text
-    return "".join(_lines(cut_down(_bare(folded(graph)), _fits)))
+    fewer = folded(graph)
+    ways = (graph, _bare(graph), fewer, _bare(fewer))
+    drawn = next(filter(_fits, ways), None) or cut_down(ways[-1], _fits)
+    return "".join(_lines(drawn))
 
 
 def _fits(graph: Graph) -> bool:
-    return len(graph.edges) <= MAX_EDGES and len("".join(_lines(graph))) <= MAX_TEXT
+    if len(graph.edges) > MAX_EDGES or len(graph.nodes) > MAX_TEXT // _LEAST:
+        return False
+    return len("".join(_lines(graph))) <= MAX_TEXT
 
 
 def _lines(graph: Graph) -> Iterator[str]:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ...report.lines import Line
+from ...report.lines import Line, TraceError
 from .graph import SHOWN, Edge, Graph, Group, Names, Node, cut
 
 CALLED = ("label", "name", "id", "tensor", "operation", "stage", "role", "parameter")
@@ -20,12 +20,14 @@ TO = ("child", "children", "result")
 KEYS = ("position", "index", "step", "row", "query", "head", "token", "topology", "reverse", "case")
 NUMBERS = ("values", "value", "output", "gradient", "contribution", "contributions", "adjoint")
 SHAPES = ("shape", "output-shape")
+MAX_LEAVES = 100_000
 
 
 def graph_of_lines(lines: Sequence[Line], title: str) -> Graph:
     """A node for each record with fields, in order, and one for each name that no record bears.
 
-    A name means the last record before that is called so, or else the first one after.
+    A name means the last record before that is called so, or else the first one after. Raises
+    TraceError where there are more names than can be drawn.
     """
     names = Names()
     records = [line for line in lines if line.parts and not line.frame()]
@@ -44,6 +46,9 @@ def graph_of_lines(lines: Sequence[Line], title: str) -> Graph:
             elif name in leaves:
                 other = leaves[name]
             else:
+                if len(leaves) == MAX_LEAVES:
+                    expected = f"at most {MAX_LEAVES} names that no record bears"
+                    raise TraceError(title, line.number, 1, expected, "more")
                 other = leaves[name] = _leaf(name, names)
             ends = (other, nodes[here]) if forward else (nodes[here], other)
             edges[Edge(ends[0].id, ends[1].id, backward=False)] = None
