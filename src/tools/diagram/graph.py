@@ -158,7 +158,7 @@ def folded(graph: Graph) -> Graph:
 
 def cut_down(graph: Graph, fits: Callable[[Graph], bool]) -> Graph:
     """As many nodes and edges as fit, and a node that says how many are left out."""
-    nodes, edges = graph.nodes, graph.edges
+    nodes, edges, groups = graph.nodes, graph.edges, graph.groups
     while nodes:
         nodes = nodes[: len(nodes) * 3 // 4]
         kept = {node.id for node in nodes}
@@ -166,7 +166,7 @@ def cut_down(graph: Graph, fits: Callable[[Graph], bool]) -> Graph:
         left_out = f"{len(graph.nodes) - len(nodes)} nodes are left out"
         last = Node("left_out", graph.groups[-1].id, left_out, "", (), False, None, "", "")
         used = {node.group for node in (*nodes, last)}
-        groups = tuple(group for group in graph.groups if group.id in used)
+        groups = tuple(group for group in groups if group.id in used)
         drawn = Graph(graph.title, groups, (*nodes, last), edges)
         if fits(drawn):
             return drawn
