@@ -37,7 +37,9 @@ def run(trace: str, /, **fixture: Any) -> Records:
         expected, hint = one_of(trace, entries(), "a trace")
         raise Unexpected("trace", expected, repr(trace), hint)
     found = entry.load()
-    numbers = fixture_of(found.fixture, {name: _plain(value) for name, value in fixture.items()})
+    numbers = fixture_of(
+        found.fixture, {name: _as_in_a_file(value) for name, value in fixture.items()}
+    )
     if found.training:
         found = found.trained(found.training(numbers))
     records = [*found.records(numbers)]
@@ -168,12 +170,12 @@ def _text(rule: float | str | None) -> str | None:
     return None if rule is None else str(rule)
 
 
-def _plain(value: Any) -> Any:
+def _as_in_a_file(value: Any) -> Any:
     """A value of Python as a fixture's file would give it."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         return value.item()
     if isinstance(value, tuple):
-        return [*map(_plain, value)]
+        return [*map(_as_in_a_file, value)]
     return "none" if value is None else value
 
 

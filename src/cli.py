@@ -21,10 +21,11 @@ import click
 
 from . import __version__, commands
 from .errors import LlmTraceError, one_of, sentence
+from .escaping import printable
 from .interruption import INTERRUPTED
 from .output import WRITTEN, emit
 from .report.declaration import DeclarationError
-from .report.stdout import OutputError, printable, tell, tell_traceback
+from .report.stdout import OutputError, tell, tell_traceback
 from .traces import Entry, entries, find
 from .usage import ToldInOneSentence, UsageError
 

@@ -56,7 +56,7 @@ class Row:
         return sorted([*super().__dir__(), *(key.replace("-", "_") for key in self)])
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{key}={_shown(value)}" for key, value in self._values.items())
+        fields = ", ".join(f"{key}={_abridged(value)}" for key, value in self._values.items())
         return f"<{self.record} {fields}>" if fields else f"<{self.record}>"
 
     def _refuse(self, key: object) -> NoReturn:
@@ -138,7 +138,7 @@ class Records(Sequence[Row]):
         return found
 
 
-def _shown(value: Any) -> str:
+def _abridged(value: Any) -> str:
     if isinstance(value, np.ndarray):
         flat = value.reshape(-1)
         numbers = [shortest(float(number)) for number in flat[:_SHOWN]]

@@ -120,7 +120,8 @@ class Training:
 
     def farewell(self) -> str:
         """What an interruption leaves, stored now if it is not yet, in one line."""
-        from .report.stdout import OutputError, printable
+        from .escaping import printable
+        from .report.stdout import OutputError
 
         path = printable(self.path)
         if self.state:

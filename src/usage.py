@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from .errors import Unexpected, one_of
-from .report.stdout import bounded
+from .escaping import bounded, quoted
+
+_written = partial(quoted, most=60)  # what the user wrote
 
 
 class UsageError(Unexpected):
@@ -34,7 +36,7 @@ class ToldInOneSentence(click.Command):
         except click.UsageError as error:
             raise _told(self, ctx, given, error) from error
         if rest and not others_follow and not ctx.resilient_parsing:
-            raise UsageError("", "no further argument", _shown(rest[0]))
+            raise UsageError("", "no further argument", _written(rest[0]))
         return rest
 
 
@@ -53,7 +55,7 @@ def _told(
             names = [name for known in options for name in known.opts]
             what = f"an option of {ctx.command_path}"
             expected, hint = one_of(error.option_name, names, what)
-            return UsageError("", expected, _shown(error.option_name), hint)
+            return UsageError("", expected, _written(error.option_name), hint)
         case click.BadOptionUsage():
             name = error.option_name
             (known,) = (p for p in command.get_params(ctx) if name in p.opts)
@@ -75,10 +77,10 @@ def _refused(ctx: click.Context, args: list[str], wrong: click.Parameter) -> Usa
     if isinstance(wrong.type, click.Choice):
         choices = [str(choice) for choice in wrong.type.choices]
         _, hint = one_of(found, choices)
-        return UsageError(name, _wanted(wrong), _shown(found), hint)
+        return UsageError(name, _wanted(wrong), _written(found), hint)
     if isinstance(wrong.type, click.Path):
-        return UsageError(name, "a file that may be read", _shown(found))
-    return UsageError(name, _wanted(wrong), _shown(found))
+        return UsageError(name, "a file that may be read", _written(found))
+    return UsageError(name, _wanted(wrong), _written(found))
 
 
 def _wanted(parameter: click.Parameter) -> str:
@@ -91,8 +93,3 @@ def _wanted(parameter: click.Parameter) -> str:
         case click.types.IntParamType():
             return "a whole number"
     return parameter.metavar or parameter.human_readable_name
-
-
-def _shown(text: str) -> str:
-    """What the user wrote: quoted, and only its beginning if it is long."""
-    return ascii(text if len(text) <= 60 else f"{text[:60]}...")

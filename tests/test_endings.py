@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.report.stdout import bounded, visible
+from llm_trace.escaping import bounded, visible
 from llm_trace.traces import entries
 
 from .golden_files import GOLDEN

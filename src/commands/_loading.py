@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import LlmTraceError, Unexpected, one_of
+from ..escaping import printable
 from ..report.events import Begin, Event
 from ..report.jsonl import events_of
 from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
-from ..report.stdout import printable, tell
+from ..report.stdout import tell
 from ..tools.formulas.document import Document
 from ..traces import Entry, entries, find, named, schema
 from ..usage import UsageError

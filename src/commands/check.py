@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ..errors import LlmTraceError
+from ..escaping import printable
 from ..output import emit
-from ..report.stdout import printable, tell
+from ..report.stdout import tell
 from ..traces import Entry, classes, entries, find, named
 from ..usage import UsageError, tool
 from . import offered

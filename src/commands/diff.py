@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..escaping import printable
 from ..output import emit
-from ..report.stdout import printable, tell
+from ..report.stdout import tell
 from ..traces import classes
 from ..usage import UsageError, tool
 

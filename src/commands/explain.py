@@ -105,7 +105,7 @@ def numbers(
     place: tuple[int, int | None] = (1, None),
 ) -> Iterator[str]:
     """How the numbers at a path, or in a line, come about."""
-    from ..report.stdout import printable, visible
+    from ..escaping import printable, visible
     from ..tools.places import at_path, at_place
     from ..tools.working import explained
     from ._loading import loaded

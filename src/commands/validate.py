@@ -70,9 +70,9 @@ class Run:
             yield f"{json_text({**counts, **failed})}\n"
 
     def _file(self, file: str) -> Iterator[str]:
+        from ..escaping import bounded, printable, visible
         from ..report.json_values import json_text
         from ..report.reading import opened
-        from ..report.stdout import bounded, printable, visible
         from ..report.validation import Validation
 
         with opened(file) as lines:

@@ -14,11 +14,11 @@ from ..errors import LlmTraceError, sentence
 from .numerics.digits import shortest
 
 
-def _plain(fact: object) -> str:
+def _told(fact: object) -> str:
     if isinstance(fact, float):
         return shortest(fact)
     if isinstance(fact, tuple):
-        return "[" + ", ".join(map(_plain, fact)) + "]"
+        return "[" + ", ".join(map(_told, fact)) + "]"
     return str(fact)
 
 
@@ -40,7 +40,7 @@ class CoreError(LlmTraceError):
         self.facts = facts
 
     def __str__(self) -> str:
-        return self.message.format_map({name: _plain(fact) for name, fact in self.facts.items()})
+        return self.message.format_map({name: _told(fact) for name, fact in self.facts.items()})
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name}={fact!r}" for name, fact in self.facts.items())
@@ -81,7 +81,7 @@ class Mismatch(CoreError):
 
     def __str__(self) -> str:
         expected, found = (
-            shape_text(fact) if isinstance(fact, tuple) else _plain(fact)
+            shape_text(fact) if isinstance(fact, tuple) else _told(fact)
             for fact in (self.expected, self.found)
         )
         return sentence(f"{self.layer} {self.part}", expected, found)

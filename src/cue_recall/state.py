@@ -19,11 +19,11 @@ import numpy as np
 from ..core.arrays import Array
 from ..core.nn.adam import AdamState
 from ..errors import Unexpected
+from ..escaping import printable
 from ..fixtures.archives import read_archive
 from ..fixtures.errors import FixtureError, quoted_key
 from ..fixtures.fixture import MAX_VALUES
 from ..report.files import write_bytes
-from ..report.stdout import printable
 from .training import Epoch, Memory, Plan, Run
 
 FORMAT = 3  # raised when the file is laid out otherwise, or trainings come to other bits

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import Unexpected
-from .stdout import printable
+from ..escaping import printable
 
 
 def is_kebab(text: str) -> bool:

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..escaping import shown
 from .lines import Line, TraceError, TraceLines, parse_line
 from .records import Record
-from .stdout import shown
 
 Schemas = Callable[[str], Sequence[type[Record]] | None]
 """The record classes of the trace of that name, None if it is not known."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..escaping import shown
 from .events import Begin, End, Event, Schemas, TextEvents
 from .forms import field_text
 from .lines import (
@@ -23,7 +24,6 @@ from .lines import (
     parse_line,
 )
 from .records import Field
-from .stdout import shown
 
 _DIGITS = 640  # of an integer: as many as int() takes in any environment
 _PLACE = re.compile("[1-9][0-9]{0,4}")  # of a word alone

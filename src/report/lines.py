@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from ..errors import Unexpected
-from .stdout import bounded, printable, shown, visible
+from ..escaping import bounded, printable, shown, visible
 
 MAX_WIDE = 4_000_000  # bytes of a line with characters that may take four each in memory
 _MARKS = b",[](){}|*:;> "  # between items, each of which takes memory of its own

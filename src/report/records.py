@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
 
 from ..errors import sentence
-from .stdout import shown
+from ..escaping import shown
 from .style import Style
 from .values import ABSENT, ItemError, ValueType
 

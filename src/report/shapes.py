@@ -6,10 +6,10 @@ from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
 
+from ..escaping import shown
 from .forms import typed
 from .lines import Part
 from .records import Field, Record
-from .stdout import shown
 
 _SHAPE = re.compile(r"(?:(?P<of>.+)[-_])?shape")
 _EXTENTS = re.compile(r"scalar|\[\]|(?P<open>\[)?[0-9]+(?:(?:x|, ?)[0-9]+)*+(?(open)\])")

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import TextIO
 
 from ..errors import Unexpected
+from ..escaping import bounded, printable, visible
 
 _BLOCK = 1 << 16
-_SHOWN = 40
-_LONGEST_FACT, _LONGEST_MESSAGE = 500, 4000  # characters
+_LONGEST_MESSAGE = 4000  # characters
 
 _FOUND = {
     errno.EISDIR: "a folder",
@@ -30,34 +30,6 @@ class OutputError(Unexpected):
     def __init__(self, place: str, error: OSError) -> None:
         found = _FOUND.get(error.errno or 0) or (error.strerror or str(error)).lower()
         super().__init__(printable(place), "a place to write to", found)
-
-
-def visible(text: str) -> str:
-    """The text with an escape for each character that is not seen, or that moves what is.
-
-    Control characters, ends of lines, marks of direction, and what no Unicode text holds.
-    """
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
-
-
-def bounded(text: str, most: int = _LONGEST_FACT) -> str:
-    """The text, without its middle if that is too long for a message."""
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]} ... {text[-half:]}"
-
-
-def printable(text: str) -> str:
-    """A name as it is, or escaped where it would break the line."""
-    return text if text.isprintable() and text else ascii(text)
-
-
-def shown(text: str) -> str:
-    """A text in an error: quoted, and only its beginning if it is long."""
-    return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...") if text else "nothing"
 
 
 def write_stdout(pieces: Iterable[str]) -> None:

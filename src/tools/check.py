@@ -7,10 +7,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..errors import Unexpected
+from ..escaping import bounded, printable
 from ..report.lines import TraceError
 from ..report.outputs import FORMS, Form
 from ..report.reading import fixtures_beside, opened
-from ..report.stdout import bounded, printable
 from .diff.sources import Source
 
 ENDINGS = {form.ending: form for form in FORMS.values()}

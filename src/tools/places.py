@@ -12,9 +12,9 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from ..errors import Unexpected
+from ..escaping import bounded, printable, shown
 from ..report.lines import TraceError
 from ..report.records import Field
-from ..report.stdout import bounded, printable, shown
 from .diagram.graph import path
 from .formulas.document import Document, Entry
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llm_trace.escaping import distinct
 from llm_trace.tools.diff.comparison import Comparison
-from llm_trace.tools.diff.escapes import plain
 from llm_trace.tools.diff.json import json as json_pieces
 from llm_trace.tools.diff.markdown import comment, document, markdown
 from llm_trace.tools.diff.rules import Rules
@@ -132,8 +132,8 @@ def test_a_line_of_one_side_is() -> None:
     ],
 )
 def test_different_texts_look_different(old: str, new: str) -> None:
-    assert plain(old) != plain(new)
-    assert ascii(plain(old)) != plain(old) or plain(old).isascii()
+    assert distinct(old) != distinct(new)
+    assert ascii(distinct(old)) != distinct(old) or distinct(old).isascii()
     lines = report(framed(f"R v={old}"), framed(f"R v={new}"))
     shown = next(line for line in lines if " -> " in line).removesuffix("  changed").strip()
     one, other = shown.split(" -> ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...report.stdout import visible
+from ...escaping import visible
 from .graph import Graph, by_group
 from .labels import details, heading
 

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from ...report.stdout import visible
+from ...escaping import visible
 from .graph import SHOWN, Node
 
 

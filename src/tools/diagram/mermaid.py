@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...report.stdout import visible
+from ...escaping import visible
 from .graph import Graph, Node, by_group, cut_down, folded
 from .labels import details, heading
 

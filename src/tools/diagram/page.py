@@ -16,8 +16,8 @@ from string import Template
 from typing import Any
 
 from ...errors import Unexpected
+from ...escaping import printable, visible
 from ...report.lines import Line
-from ...report.stdout import printable, visible
 from .descriptions import Described, FieldView, RecordView
 from .labels import marked_up
 
@@ -103,18 +103,18 @@ def _embedded(data: Any) -> str:
     """JSON that no text in it can break out of: ASCII, without the marks of HTML."""
     text = json.dumps(data, separators=(",", ":"))
     if "\\u" in text:  # which few traces hold
-        text = json.dumps(_visible(data), separators=(",", ":"))
+        text = json.dumps(_all_visible(data), separators=(",", ":"))
     return re.sub(r"[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
-def _visible(data: Any) -> Any:
+def _all_visible(data: Any) -> Any:
     match data:
         case str():
             return visible(data)
         case dict():
-            return {key: _visible(value) for key, value in data.items()}
+            return {key: _all_visible(value) for key, value in data.items()}
         case list() | tuple():
-            return [*map(_visible, data)]
+            return [*map(_all_visible, data)]
     return data
 
 

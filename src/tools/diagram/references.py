@@ -67,20 +67,20 @@ def _bearer(ordinals: Sequence[int], here: int) -> int | None:
 
 def _called(line: Line) -> Iterator[str]:
     for part in line.parts:
-        if _plain(part.key) in CALLED:
+        if _hyphenated(part.key) in CALLED:
             yield part.text
 
 
 def _references(line: Line) -> Iterator[tuple[bool, str]]:
     """Whether a name leads here, and the name."""
     for part in line.parts:
-        key = _plain(part.key)
+        key = _hyphenated(part.key)
         if key in FROM + TO:
             yield from ((key in FROM, name) for name in part.text.split(",") if _is_name(name))
 
 
 def _node(line: Line, ordinal: int, names: Names) -> Node:
-    texts = {_plain(part.key): part.text for part in line.parts}
+    texts = {_hyphenated(part.key): part.text for part in line.parts}
     told = [f"{key}={cut(text)}" for key, text in texts.items() if key in CALLED + KEYS]
     label = cut(" ".join([line.kind, *told]))
     numbers = next((texts[key] for key in NUMBERS if key in texts), "")
@@ -111,5 +111,5 @@ def _is_name(text: str) -> bool:
     return bool(re.match(r"[A-Za-z]", text)) and text != "none"
 
 
-def _plain(key: str) -> str:
+def _hyphenated(key: str) -> str:
     return key.replace("_", "-")

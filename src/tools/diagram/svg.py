@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from ...report.stdout import visible
+from ...escaping import visible
 from .graph import Graph, Node, cut_down, folded
 from .labels import details, heading, marked_up
 from .layout import Spot, layout

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from ...escaping import distinct
 from ...report.lines import TraceError
 from .alignment import Alignment, Pair, aligned, paired_sections
-from .escapes import plain
 from .json_lines import alike, as_json, beside_json, beside_text
 from .keys import Classes, Keys, unknown
 from .notes import frames, line_ends
@@ -154,7 +154,7 @@ class Comparison:
         olds, news = (side.records if side else range(0) for side in (one, other))
         keys = Keys(section.name, classes, ((self.old, olds), (self.new, news)))
         alignment = aligned(self.old, self.new, olds, news, keys)
-        prefix = f"{plain(section.stem)}/" if several and section.stem else ""
+        prefix = f"{distinct(section.stem)}/" if several and section.stem else ""
         return _Part(prefix, keys, olds, news, self.new, alignment)
 
     def _nans(self, part: _Part) -> int:
@@ -249,16 +249,16 @@ class Comparison:
         tally.numbers["same"] += values.numbers - values.noise - values.changed
         worst = values.worst
         if worst and worst.outcome and (not tally.worst or worst.weight > tally.worst[1].weight):
-            tally.worst = f"{path}.{plain(change.key)}", worst
+            tally.worst = f"{path}.{distinct(change.key)}", worst
 
 
 def _path(keys: Keys, entry: Entry) -> str:
     """`KIND[key=value,…]`."""
     named = keys.of(entry.kind)
     values = ",".join(
-        f"{plain(key)}={plain(entry.text(key))}" for key in named if key in entry.fields
+        f"{distinct(key)}={distinct(entry.text(key))}" for key in named if key in entry.fields
     )
-    return f"{plain(entry.kind)}[{values}]" if values else plain(entry.kind)
+    return f"{distinct(entry.kind)}[{values}]" if values else distinct(entry.kind)
 
 
 def _order(old: Entry, new: Entry) -> tuple[list[str], list[str]] | None:

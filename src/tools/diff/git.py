@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from ...errors import LlmTraceError, Unexpected
-from ...report.stdout import printable
+from ...escaping import printable
 from .comparison import Comparison
 from .keys import Classes
 from .rules import Rules

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...escaping import shown
 from ...report.lines import TraceError
-from ...report.stdout import shown
 from .numbers import is_not_finite
 
 _BARE = re.compile(r"[!#-~][!-~]*")

@@ -5,7 +5,7 @@ from difflib import unified_diff
 from json import dumps
 from typing import Any
 
-from .escapes import plain
+from ...escaping import distinct
 from .json import note_json
 from .markdown import LIMIT, Document, bounded_notes
 from .notes import Note, line_ends
@@ -38,7 +38,11 @@ class LineComparison:
             return
         found = unified_diff(self.old.lines, self.new.lines, lineterm="", n=1)
         for line in list(found)[2:]:
-            yield line if line.startswith("@@") else line[0] + (plain(line[1:]) if line[1:] else "")
+            yield (
+                line
+                if line.startswith("@@")
+                else line[0] + (distinct(line[1:]) if line[1:] else "")
+            )
 
     def text(self, paint: Paint = uncoloured) -> Iterator[str]:
         """What differs, as text."""
@@ -70,5 +74,5 @@ class LineComparison:
         return Document(self.different, names, notes, hunks, [], [], [], [], left_out)
 
     def _head(self) -> list[str]:
-        names = [f"--- {plain(self.old.name)}", f"+++ {plain(self.new.name)}"]
+        names = [f"--- {distinct(self.old.name)}", f"+++ {distinct(self.new.name)}"]
         return [*names, *map(noted, self.notes)]

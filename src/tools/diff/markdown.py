@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ...report.stdout import visible
+from ...escaping import distinct, visible
 from .comparison import RECORDS, Change, Comparison
-from .escapes import plain
 from .notes import Note
 from .text import change_lines, counted, counts_lines, excerpt, noted, worst_line
 
@@ -188,7 +187,7 @@ def _parted(what: str, old: str, new: str) -> Iterator[str]:
     start = next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
     yield f"{excerpt(what)}: {len(old)} -> {len(new)} characters, too long to be shown here;"
     yield f"from character {start + 1} on, {_WINDOW} of them:"
-    yield f"  {plain(old[start : start + _WINDOW])} -> {plain(new[start : start + _WINDOW])}"
+    yield f"  {distinct(old[start : start + _WINDOW])} -> {distinct(new[start : start + _WINDOW])}"
 
 
 def _pairs(change: Change) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ...errors import Unexpected
-from ...report.stdout import shown
+from ...escaping import shown
 
 _TOLERANCE = re.compile(r"\+?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _MAX_TOLERANCE = 100  # characters

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from ...escaping import distinct
 from .comparison import NUMBERS, RECORDS, Change, Comparison, FieldChange, Tally
-from .escapes import plain
 from .notes import MOVED_RECORDS, MOVED_TRACE, Note
 from .numbers import FLIP, short, ulps, units
 from .values import SHOWN, Element, Values
@@ -32,8 +32,8 @@ def text(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
     first = next(changes, None)
     if first is None and not comparison.notes:
         return
-    yield f"{paint(f'--- {plain(comparison.old.name)}', 'old')}\n"
-    yield f"{paint(f'+++ {plain(comparison.new.name)}', 'new')}\n"
+    yield f"{paint(f'--- {distinct(comparison.old.name)}', 'old')}\n"
+    yield f"{paint(f'+++ {distinct(comparison.new.name)}', 'new')}\n"
     yield f"rule: {comparison.rules}\n"
     for note in comparison.notes:
         yield f"{noted(note, paint)}\n"
@@ -53,9 +53,9 @@ def text(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
 def noted(note: Note, paint: Paint = uncoloured) -> str:
     """A difference beside the records."""
     if note.what in (MOVED_TRACE, MOVED_RECORDS):
-        name = f" {plain(note.old)}" if note.old else ""
+        name = f" {distinct(note.old)}" if note.old else ""
         return f"{note.what}{name}{_where(note.lines)}"
-    old, new = ("nothing" if side is None else plain(side) for side in (note.old, note.new))
+    old, new = ("nothing" if side is None else distinct(side) for side in (note.old, note.new))
     return f"{note.what}: {paint(old, 'old')} -> {paint(new, 'new')}{_where(note.lines)}"
 
 
@@ -68,14 +68,14 @@ def change_lines(change: Change, paint: Paint = uncoloured) -> Iterator[str]:
     if change.moved:
         yield f"{path}{where}: moved"
     for field in change.fields:
-        name = paint(f"{change.path}.{plain(field.key)}", "path")
+        name = paint(f"{change.path}.{distinct(field.key)}", "path")
         yield from _field(f"{name}{where}", field, paint)
     if change.order:
-        old, new = (plain(" ".join(keys)) for keys in change.order)
+        old, new = (distinct(" ".join(keys)) for keys in change.order)
         yield f"{path}{where}: fields in another order"
         yield f"  {paint(old, 'old')} -> {paint(new, 'new')}"
     if change.respelled:
-        old, new = (plain(line or "") for line in change.texts)
+        old, new = (distinct(line or "") for line in change.texts)
         yield f"{path}{where}: the line is spelled in another way"
         yield f"  {paint(old, 'old')} -> {paint(new, 'new')}"
 
@@ -105,7 +105,7 @@ def index_text(element: Element) -> str:
 
 def element_text(element: Element, paint: Paint = uncoloured) -> str:
     """An element's old and new text, and what became of it."""
-    pair = f"{paint(plain(element.old), 'old')} -> {paint(plain(element.new), 'new')}"
+    pair = f"{paint(distinct(element.old), 'old')} -> {paint(distinct(element.new), 'new')}"
     why = ", ".join(_why(element))
     return f"{pair}  {paint(element.verdict, element.verdict)}{': ' if why else ''}{why}"
 
@@ -113,8 +113,8 @@ def element_text(element: Element, paint: Paint = uncoloured) -> str:
 def excerpt(text: str, most: int = _EXCERPT) -> str:
     """The text, or its beginning where it is long."""
     if len(text) <= most:
-        return plain(text)
-    return f"{plain(text[:most])}... ({len(text)} characters)"
+        return distinct(text)
+    return f"{distinct(text[:most])}... ({len(text)} characters)"
 
 
 def counted(number: int, noun: str) -> str:
@@ -155,7 +155,7 @@ def _field(path: str, field: FieldChange, paint: Paint) -> Iterator[str]:
     if values.length:
         old, new, first = values.length
         lengths = f"{counted(old, 'element')} -> {counted(new, 'element')}"
-        pair = " -> ".join(plain(item) if item else "nothing" for item in (first.old, first.new))
+        pair = " -> ".join(distinct(item) if item else "nothing" for item in (first.old, first.new))
         yield f"  {lengths}, of which the first that differs is {index_text(first)}  {pair}"
     if values.marks:
         old_mark, new_mark = (repr(mark) for mark in values.marks)

@@ -17,7 +17,8 @@ from ....core.arrays import Array
 from ....core.autodiff import BackwardTrace, Tensor, constant, softmax, stack, sub, trace_backward
 from ....core.nn.affine import Affine
 from ....core.nn.parameters import NamedParameter, named_parameter
-from ....fixtures.errors import FixtureError, quoted
+from ....escaping import quoted_value
+from ....fixtures.errors import FixtureError
 from ....fixtures.fixture import MAX_VALUES, choice, indices, reals
 from ....report.trace import trace
 from ... import _proverb
@@ -145,7 +146,9 @@ def compute(fixture: TaskHeadsFixture) -> Computation:
 
 def check(fixture: TaskHeadsFixture) -> None:
     if not fixture.offsets or fixture.offsets[0] != 0:
-        raise FixtureError("offsets", "a list that begins with 0", quoted([*fixture.offsets[:1]]))
+        raise FixtureError(
+            "offsets", "a list that begins with 0", quoted_value([*fixture.offsets[:1]])
+        )
     for at, (before, after) in enumerate(pairwise(fixture.offsets), start=1):
         if after <= before:
             raise FixtureError(f"offsets[{at}]", f"more than {before}", str(after))

@@ -34,7 +34,8 @@ from ....core.nn.parameters import named_parameter
 from ....core.nn.rnn import ElmanCell, StateHead
 from ....core.nn.rnn32 import Pass32, Weights32, rnn32
 from ....core.numerics.float32 import Array32, units_between
-from ....fixtures.errors import FixtureError, quoted
+from ....escaping import quoted_value
+from ....fixtures.errors import FixtureError
 from ....report.trace import trace
 from ..._probes import gradient
 from ..._tape import require_steps
@@ -90,7 +91,7 @@ def required_widths(fixture: TorchRNNFixture) -> tuple[int, int, int]:
     """Features, hidden coordinates and outputs. Raises FixtureError where one is 0."""
     if fixture.seed not in SEEDS:
         expected = f"a whole number from {SEEDS[0]} to {SEEDS.stop - 1}"
-        raise FixtureError("seed", expected, quoted(fixture.seed))
+        raise FixtureError("seed", expected, quoted_value(fixture.seed))
     widths = []
     for name in ("inputs", "initial_state", "target"):
         widths.append(getattr(fixture, name).shape[-1])
