@@ -11,7 +11,7 @@ from ...report.records import Field, Formula
 from .document import Document, Entry, FieldPlace
 from .numbers import Numbers, numbers, terms_of
 from .operands import Asked, Plain, Printed, is_real
-from .scope import Unexplained, Values, evaluated
+from .scope import LongChain, Unexplained, Values, evaluated
 from .terms import Term
 
 
@@ -76,10 +76,14 @@ def targets(document: Document, entry: Entry, declared: Field, values: Values) -
 
 
 def _holding(formula: Formula, document: Document, entry: Entry) -> str | None:
-    with contextlib.suppress(Unexplained):  # a condition on a fixture that is not known
+    try:
         for condition, expression in formula:
             if not condition or evaluated(condition, entry, Plain(document)):
                 return expression
+    except LongChain:  # of whoever asks: it says nothing of the condition
+        raise
+    except Unexplained:  # a condition on a fixture that is not known
+        pass
     return None
 
 

@@ -14,7 +14,7 @@ from llm_trace.core.numerics import sigmoid, tanh
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.lines import parse_line
 from llm_trace.tools.formulas.document import Document
-from llm_trace.tools.formulas.gradients import numerical_gradient
+from llm_trace.tools.formulas.gradients import Slope, numerical_gradient
 from llm_trace.traces._probes import gradient
 from llm_trace.traces.recurrent import _rnn, rnn_bptt
 from llm_trace.traces.recurrent.rnn_bptt import RNNBPTTFixture, compute
@@ -301,7 +301,9 @@ def test_wrong_fixtures_end_in_one_line(changed: dict[str, Any], message: str) -
     assert "\n" not in str(refused.value)
 
 
-def test_a_central_difference_goes_through_many_steps() -> None:
+@pytest.mark.parametrize("depth", range(0, 600, 40))
+def test_a_central_difference_goes_through_many_steps(depth: int) -> None:
+    """Wherever the stack ends in the middle of a formula, that is not taken for having none."""
     fixture = RNNBPTTFixture(
         inputs=np.linspace(-1.0, 1.0, 60),
         target_values=np.full(60, 0.5),
@@ -313,7 +315,13 @@ def test_a_central_difference_goes_through_many_steps() -> None:
     document = Document(lines, trace.schema, fixture)
     (entry,) = document.of_class[InitialState]
     (declared,) = (declared for declared in InitialState.fields if declared.key == "gradient")
-    found = numerical_gradient(document, entry, declared, 0, trace.loss or "")
+
+    def deeper(levels: int) -> Slope:
+        if levels:
+            return deeper(levels - 1)
+        return numerical_gradient(document, entry, declared, 0, trace.loss or "")
+
+    found = deeper(depth)
     assert isinstance(entry.record, InitialState)
     assert abs(entry.record.gradient) > 0.1
     assert abs(found.slope - entry.record.gradient) < 1e-8
