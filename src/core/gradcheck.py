@@ -111,7 +111,7 @@ class Difference(NamedTuple):
     derivative: float
 
 
-class Comparison(NamedTuple):
+class Agreement(NamedTuple):
     """Two derivatives, relative to the larger of them and of 1."""
 
     analytic: float
@@ -129,7 +129,7 @@ class CoordinateCheck(NamedTuple):
     flat_index: int
     coordinate: tuple[int, ...]
     difference: Difference
-    comparison: Comparison
+    comparison: Agreement
 
 
 class GradcheckReport(NamedTuple):
@@ -262,7 +262,7 @@ def evaluate(function: Callable[[float], float], probe: Stencil) -> Difference:
     return Difference(probe, minus, center, plus, left, right, derivative)
 
 
-def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
+def compare(analytic: float, numerical: float, tolerance: float) -> Agreement:
     """The difference of both over max(1, |analytic|, |numerical|), at most `tolerance`.
 
     Each is divided before they are subtracted, so the largest finite values can be compared.
@@ -272,7 +272,7 @@ def compare(analytic: float, numerical: float, tolerance: float) -> Comparison:
     _finite("numerical derivative", numerical)
     scale = max(1.0, abs(analytic), abs(numerical))
     scaled_error = abs(analytic / scale - numerical / scale)
-    return Comparison(
+    return Agreement(
         analytic,
         numerical,
         abs(analytic - numerical),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..interruption import uninterrupted
 from .processes import Processes
 from .state import StateFile, epochs_of
-from .training import Epoch, Memory, Plan, Run, Scores, advance, changed_cue_accuracy, start
+from .training import Epoch, Plan, Progress, Run, Scores, advance, changed_cue_accuracy, start
 from .training import test_scores as scores_of_test
 
 PIECE = 5  # epochs that joblib's worker does at once; it gets some kilobytes and gives them back
@@ -73,7 +73,7 @@ def train(
 
 
 def save_last(
-    memories: dict[Run, Memory],
+    memories: dict[Run, Progress],
     crew: Processes | None,
     state: StateFile,
     *,
@@ -89,7 +89,9 @@ def save_last(
             state.save_latest()
 
 
-def advances(plan: Plan, memories: dict[Run, Memory], jobs: int) -> Iterator[tuple[Run, Memory]]:
+def advances(
+    plan: Plan, memories: dict[Run, Progress], jobs: int
+) -> Iterator[tuple[Run, Progress]]:
     """Each piece of training as it is done, here or by joblib's backend, until all epochs are."""
     current = dict(memories)
     if jobs == 1:
@@ -110,7 +112,7 @@ def advances(plan: Plan, memories: dict[Run, Memory], jobs: int) -> Iterator[tup
             yield run, memory
 
 
-def piece(plan: Plan, run: Run, memory: Memory, epochs: int) -> tuple[Run, Memory]:
+def piece(plan: Plan, run: Run, memory: Progress, epochs: int) -> tuple[Run, Progress]:
     """Some epochs of one run; pure, so any process may do it."""
     return run, advance(plan, run, memory, epochs)
 
@@ -127,7 +129,7 @@ def elsewhere() -> bool:
 def joblib_functions(
     jobs: int,
 ) -> tuple[
-    Callable[[Iterator[Any]], Iterator[tuple[Run, Memory]]], Callable[..., Callable[..., Any]]
+    Callable[[Iterator[Any]], Iterator[tuple[Run, Progress]]], Callable[..., Callable[..., Any]]
 ]:
     """joblib's Parallel on the backend that is set, and `delayed`."""
     from joblib import Parallel, delayed
@@ -138,7 +140,7 @@ def joblib_functions(
         return Parallel(n_jobs=jobs), delayed
 
 
-def result(plan: Plan, run: Run, memory: Memory) -> Result:
+def result(plan: Plan, run: Run, memory: Progress) -> Result:
     """The scores of a finished run's checkpoint."""
     return Result(
         run=run,

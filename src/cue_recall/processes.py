@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from ..errors import Unexpected
-from .training import Memory, Plan, Run
+from .training import Plan, Progress, Run
 
 GRACE = 2.0  # seconds for an epoch under way to end after an interruption
 
@@ -29,13 +29,13 @@ class Answer(NamedTuple):
     """What one process says: a memory after an epoch, None at the end of its run, or an error."""
 
     process: subprocess.Popen[bytes]
-    said: tuple[Run, Memory] | Exception | None
+    said: tuple[Run, Progress] | Exception | None
 
 
 class Processes:
     """At most `jobs` processes, each of which advances one run to its end, an epoch at a time."""
 
-    def __init__(self, plan: Plan, memories: Mapping[Run, Memory], jobs: int) -> None:
+    def __init__(self, plan: Plan, memories: Mapping[Run, Progress], jobs: int) -> None:
         self.plan = plan
         waiting = [run for run in memories if memories[run].epochs < plan.epochs]
         self.waiting = sorted(waiting, key=lambda run: run.delay)  # the longest is taken first
@@ -46,7 +46,7 @@ class Processes:
         self.listeners: list[threading.Thread] = []
         self.jobs = min(jobs, len(waiting))
 
-    def advances(self) -> Iterator[tuple[Run, Memory]]:
+    def advances(self) -> Iterator[tuple[Run, Progress]]:
         """Each run's memory after each of its epochs. Raises LostProcess, or what a process did."""
         while len(self.all) < self.jobs:
             self._give_work(self._started())
@@ -58,7 +58,7 @@ class Processes:
             else:
                 yield self._memory(answer)
 
-    def under_way(self) -> Iterator[tuple[Run, Memory]]:
+    def under_way(self) -> Iterator[tuple[Run, Progress]]:
         """The epochs that end within GRACE seconds, one of each process at most."""
         until = time.monotonic() + GRACE
         missing = {*self.busy}
@@ -109,7 +109,7 @@ class Processes:
             except BrokenPipeError:
                 raise LostProcess(process.wait()) from None
 
-    def _memory(self, answer: Answer) -> tuple[Run, Memory]:
+    def _memory(self, answer: Answer) -> tuple[Run, Progress]:
         match answer.said:
             case EOFError():
                 raise LostProcess(answer.process.wait()) from None

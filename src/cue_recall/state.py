@@ -24,7 +24,7 @@ from ..fixtures.archives import read_archive
 from ..fixtures.errors import FixtureError, quoted_key
 from ..fixtures.fixture import MAX_VALUES
 from ..report.files import write_bytes
-from .training import Epoch, Memory, Plan, Run
+from .training import Epoch, Plan, Progress, Run
 
 FORMAT = 3  # raised when the file is laid out otherwise, or trainings come to other bits
 
@@ -57,14 +57,14 @@ class StateFile:
         self.every = every  # seconds
         self.saved_at = time.monotonic()
         self.kept: int | None = None  # epochs of this training that are stored
-        self.latest: tuple[Plan, Mapping[Run, Memory]] | None = None  # what is being trained
+        self.latest: tuple[Plan, Mapping[Run, Progress]] | None = None  # what is being trained
 
     def refuse_existing(self) -> None:
         """Protect an earlier training. Raises StateError."""
         if os.path.lexists(self.path):
             raise StateError(self.path, "--resume, or no state of an earlier training", "one")
 
-    def save_at_times(self, plan: Plan, memories: Mapping[Run, Memory]) -> None:
+    def save_at_times(self, plan: Plan, memories: Mapping[Run, Progress]) -> None:
         """Store the memories if the last time was long ago."""
         if time.monotonic() - self.saved_at >= self.every:
             self.save(plan, memories)
@@ -74,7 +74,7 @@ class StateFile:
         if self.latest and self.kept != epochs_of(self.latest[1]):
             self.save(*self.latest)
 
-    def save(self, plan: Plan, memories: Mapping[Run, Memory]) -> None:
+    def save(self, plan: Plan, memories: Mapping[Run, Progress]) -> None:
         """Store the memories. Raises OutputError."""
         arrays = stored(plan, memories)
         buffer = io.BytesIO()
@@ -83,7 +83,7 @@ class StateFile:
         self.saved_at = time.monotonic()
         self.kept = epochs_of(memories)
 
-    def load(self, plan: Plan, fresh: Mapping[Run, Memory]) -> dict[Run, Memory]:
+    def load(self, plan: Plan, fresh: Mapping[Run, Progress]) -> dict[Run, Progress]:
         """The stored memories of the runs, `fresh` before their first epoch. Raises StateError."""
         total = plan.epochs * len(fresh)
         width = sum(memory.values.size for memory in fresh.values())  # of integers
@@ -153,7 +153,7 @@ class StateFile:
             raise StateError(self.path, "numbers that a training can come to", "others")
 
 
-def stored(plan: Plan, memories: Mapping[Run, Memory]) -> Arrays:
+def stored(plan: Plan, memories: Mapping[Run, Progress]) -> Arrays:
     """The memories as arrays, all but the digest."""
     all_of = [*memories.values()]
     history = [epoch for memory in all_of for epoch in memory.history]
@@ -172,7 +172,7 @@ def stored(plan: Plan, memories: Mapping[Run, Memory]) -> Arrays:
     return {name: np.array(array, dtype=_TYPES[name]) for name, array in arrays.items()}
 
 
-def restored(arrays: Arrays, fresh: Iterable[Memory]) -> Iterable[Memory]:
+def restored(arrays: Arrays, fresh: Iterable[Progress]) -> Iterable[Progress]:
     """Each run's memory, cut out of arrays of the right shapes."""
     column = row = 0
     for number, memory in enumerate(fresh):
@@ -183,7 +183,7 @@ def restored(arrays: Arrays, fresh: Iterable[Memory]) -> Iterable[Memory]:
         )
         history = history_of(arrays["history"][row : row + epochs])
         validations = [epoch.validation for epoch in history]
-        yield Memory(
+        yield Progress(
             values=values,
             adam=AdamState(first, second, *map(float, arrays["powers"][number])),
             order_state=int(arrays["order_states"][number]),
@@ -202,7 +202,7 @@ def history_of(rows: Array) -> tuple[Epoch, ...]:
     )
 
 
-def epochs_of(memories: Mapping[Run, Memory]) -> int:
+def epochs_of(memories: Mapping[Run, Progress]) -> int:
     """Of all runs together."""
     return sum(memory.epochs for memory in memories.values())  # of integers
 

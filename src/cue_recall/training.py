@@ -64,7 +64,7 @@ class Epoch(NamedTuple):
     validation: float  # cross-entropy of recall
 
 
-class Memory(NamedTuple):
+class Progress(NamedTuple):
     """A run between two epochs; the checkpoint is the epoch with the lowest validation so far."""
 
     values: Array  # all parameters, one after the other
@@ -88,10 +88,10 @@ class Scores(NamedTuple):
     token_cross_entropy: float  # over all positions
 
 
-def start(plan: Plan, run: Run) -> Memory:
+def start(plan: Plan, run: Run) -> Progress:
     """A run before its first epoch."""
     values = flat(MODELS[run.model].initialize(plan.widths, run.seed))
-    return Memory(
+    return Progress(
         values=values,
         adam=AdamState.zero(values.size),
         order_state=plan.order_seed + run.delay,  # the same orders for every model and seed
@@ -101,7 +101,7 @@ def start(plan: Plan, run: Run) -> Memory:
     )
 
 
-def advance(plan: Plan, run: Run, memory: Memory, epochs: int) -> Memory:
+def advance(plan: Plan, run: Run, memory: Progress, epochs: int) -> Progress:
     """The run after `epochs` more epochs."""
     model = MODELS[run.model].initialize(plan.widths, run.seed)
     for _ in range(epochs):
@@ -109,7 +109,7 @@ def advance(plan: Plan, run: Run, memory: Memory, epochs: int) -> Memory:
     return memory
 
 
-def one_epoch(plan: Plan, run: Run, model: Model, memory: Memory) -> Memory:
+def one_epoch(plan: Plan, run: Run, model: Model, memory: Progress) -> Progress:
     """Every batch once, then a look at the validation episodes."""
     data = data_of(plan.train, run.delay, plan.train_seed)
     rng = SplitMix64(memory.order_state)
@@ -140,7 +140,7 @@ def one_epoch(plan: Plan, run: Run, model: Model, memory: Memory) -> Memory:
     best, best_epoch = memory.best_values, memory.best_epoch
     if not memory.history or epoch.validation < memory.history[best_epoch - 1].validation:
         best, best_epoch = values, memory.epochs + 1
-    return Memory(values, adam, rng.state, best, best_epoch, (*memory.history, epoch))
+    return Progress(values, adam, rng.state, best, best_epoch, (*memory.history, epoch))
 
 
 def train_loss(model: Model, inputs: IndexArray, targets: IndexArray) -> Tensor:
@@ -172,14 +172,14 @@ def scores(model: Model, data: Episodes, batch: int) -> Scores:
     return Scores(*(total_of(parts) / total for parts in (hits, recall, token)))
 
 
-def test_scores(plan: Plan, run: Run, memory: Memory) -> Scores:
+def test_scores(plan: Plan, run: Run, memory: Progress) -> Scores:
     """The checkpoint's scores on the test episodes, which nothing else looks at."""
     model = MODELS[run.model].initialize(plan.widths, run.seed)
     assign(model, memory.best_values)
     return scores(model, data_of(plan.test, run.delay, plan.test_seed), plan.batch)
 
 
-def changed_cue_accuracy(plan: Plan, run: Run, memory: Memory) -> float:
+def changed_cue_accuracy(plan: Plan, run: Run, memory: Progress) -> float:
     """How often the checkpoint's answer is the cue once every test episode has the next cue."""
     model = MODELS[run.model].initialize(plan.widths, run.seed)
     assign(model, memory.best_values)

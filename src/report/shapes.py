@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..escaping import shown
 from .forms import typed
 from .lines import Part
+from .plain_values import shape_text
 from .records import Field, Record
 
 _SHAPE = re.compile(r"(?:(?P<of>.+)[-_])?shape")
@@ -92,7 +93,7 @@ def shaped_miscounts(parts: tuple[Part, ...]) -> Iterator[Miscount]:
         shape = _SHAPE.fullmatch(key)
         if shape is None or not _EXTENTS.fullmatch(text):
             continue
-        extents = _extents(text)
+        extents = spelled_extents(text)
         if extents is None:
             expected = f"at most {_MAX_RANK} extents of {_MAX_DIGITS} digits"
             yield Miscount(key, expected, shown(text))
@@ -115,13 +116,17 @@ def _miscount(key: str, extents: tuple[int, ...], count: int, source: str) -> Mi
         return None
     if not possible:
         return Miscount(key, f"as many values in {key} as {source} says", str(count))
-    shape = "x".join(map(str, extents)) or "scalar"
-    expected = f"{size} values in {key}, as {source} is {shape}"
+    expected = f"{size} values in {key}, as {source} is {shape_text(extents)}"
     return Miscount(key, expected, str(count))
 
 
-def _extents(text: str) -> tuple[int, ...] | None:
-    """The extents of a shape that is spelled as one, None for more than a list can have."""
+def spelled_extents(text: str) -> tuple[int, ...] | None:
+    """The extents that a text spells as `2x3`, `[2, 3]` or `scalar`.
+
+    None if it does not, or spells more than a list can have.
+    """
+    if not _EXTENTS.fullmatch(text):
+        return None
     extents = re.findall("[0-9]+", text)
     if len(extents) > _MAX_RANK or any(len(extent) > _MAX_DIGITS for extent in extents):
         return None

@@ -15,7 +15,7 @@ import pytest
 
 from llm_trace.cue_recall.grid import train
 from llm_trace.cue_recall.state import StateError, StateFile, own_digest
-from llm_trace.cue_recall.training import Memory, Plan, Run, advance, start
+from llm_trace.cue_recall.training import Plan, Progress, Run, advance, start
 
 from .comparing import same
 
@@ -24,7 +24,7 @@ RUNS = [Run(model, 3, seed) for model in ("rnn", "transformer") for seed in (1, 
 FRESH = {run: start(PLAN, run) for run in RUNS}
 
 
-def memories() -> dict[Run, Memory]:
+def memories() -> dict[Run, Progress]:
     return {run: advance(PLAN, run, start(PLAN, run), at % 3) for at, run in enumerate(RUNS)}
 
 

@@ -21,7 +21,7 @@ GATES = ("input", "forget", "candidate", "output")  # the order of the stacked r
 INPUT, FORGET, CANDIDATE, OUTPUT = range(4)
 
 
-class Memory(NamedTuple):
+class CellUpdate(NamedTuple):
     """A new cell, and what is shown of it, coordinate by coordinate."""
 
     kept: Tensor  # f * previous cell
@@ -33,12 +33,12 @@ class Memory(NamedTuple):
 
 def remember(
     forget: Tensor, previous_cell: Tensor, input_gate: Tensor, candidate: Tensor, output: Tensor
-) -> Memory:
+) -> CellUpdate:
     """c = f c' + i g and h = o tanh(c); all of one shape."""
     kept, written = mul(forget, previous_cell), mul(input_gate, candidate)
     cell = add(kept, written)
     cell_tanh = tanh(cell)
-    return Memory(kept, written, cell, cell_tanh, mul(output, cell_tanh))
+    return CellUpdate(kept, written, cell, cell_tanh, mul(output, cell_tanh))
 
 
 class LSTMStep(NamedTuple):

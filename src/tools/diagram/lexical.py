@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from ...report.lines import Line
+from ...report.shapes import spelled_extents
 from .descriptions import BACKWARD, Described, FieldView, RecordView, direction_of
 
 _NUMBER = r"[-+]?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][-+]?[0-9]++)?+|(?i:inf|nan))"
 _NUMBERS = re.compile(rf"\[*+{_NUMBER}(?:[\],*|;\[ ]++{_NUMBER})*+\]*+")
-_AXES = 32  # of a shape, at most
 _REAL = re.compile(r"[.eE]|(?i:inf|nan)")
 
 
@@ -24,7 +24,7 @@ def records_of_lines(lines: Sequence[Line]) -> Described:
 
 def _lexical(line: Line, place: str) -> RecordView:
     """A record by the form of its texts; shapes are those that a field of its own tells."""
-    shapes = {part.key: _extents(part.text) for part in line.parts}
+    shapes = {part.key: spelled_extents(part.text) for part in line.parts}
     fields = [_lexical_field(part.key, part.text, shapes) for part in line.parts]
     gradients = any(BACKWARD.search(field.key) for field in fields if field.numbers)
     others = any(not BACKWARD.search(field.key) for field in fields if field.numbers)
@@ -45,15 +45,6 @@ def _lexical_field(key: str, text: str, shapes: Mapping[str, tuple[int, ...] | N
     ]
     plain: Sequence[int] = () if len(numbers) == 1 and "[" not in text else (len(numbers),)
     return FieldView(key, "", numbers, shape=fits[0] if fits else plain)
-
-
-def _extents(text: str) -> tuple[int, ...] | None:
-    if text == "scalar":
-        return ()
-    more, extent = rf"{{0,{_AXES - 1}}}", r"[0-9]{1,9}"
-    if not re.fullmatch(rf"{extent}(?:[x,]{extent}){more}|\[{extent}(?:,{extent}){more}\]", text):
-        return None
-    return tuple(map(int, re.findall("[0-9]+", text)))
 
 
 def _paths(lines: Sequence[Line]) -> Iterator[str]:

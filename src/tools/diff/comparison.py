@@ -15,7 +15,7 @@ from .notes import frames, line_ends
 from .numbers import count, count_nans
 from .rules import Rule, Rules
 from .shapes import shapes
-from .sources import Entry, Section, Source
+from .sources import RecordTexts, Section, Source
 from .values import Element, Shapes, Values, compared_values, elements, retyped
 
 What = Literal["changed", "noise", "moved", "added", "removed"]
@@ -89,11 +89,11 @@ class _Part:
     alignment: Alignment
 
     @cached_property
-    def first(self) -> Entry:
+    def first(self) -> RecordTexts:
         """The trace's first record, which has the sizes of everything, if it is one."""
         with suppress(TraceError):  # of an equal line, which nobody has asked to parse
             return self.new.entry(self.news[0])
-        return Entry("", {}, False)
+        return RecordTexts("", {}, False)
 
 
 class Comparison:
@@ -203,7 +203,9 @@ class Comparison:
             return "moved"
         return "noise" if fields or respelled else None
 
-    def _fields(self, part: _Part, path: str, old: Entry, new: Entry) -> Iterator[FieldChange]:
+    def _fields(
+        self, part: _Part, path: str, old: RecordTexts, new: RecordTexts
+    ) -> Iterator[FieldChange]:
         for key in (*old.fields, *(key for key in new.fields if key not in old.fields)):
             if key not in old.fields:
                 yield FieldChange(key, None, new.text(key))
@@ -214,7 +216,9 @@ class Comparison:
                 self._count(path, change, change.values)
                 yield change
 
-    def _field(self, part: _Part, key: str, old: Entry, new: Entry) -> FieldChange | None:
+    def _field(
+        self, part: _Part, key: str, old: RecordTexts, new: RecordTexts
+    ) -> FieldChange | None:
         before, after = old.fields[key], new.fields[key]
         a, b, shortest = self._texts(part, old.kind, key, before, after)
         both_json = self.old.is_json and self.new.is_json
@@ -252,7 +256,7 @@ class Comparison:
             tally.worst = f"{path}.{distinct(change.key)}", worst
 
 
-def _path(keys: Keys, entry: Entry) -> str:
+def _path(keys: Keys, entry: RecordTexts) -> str:
     """`KIND[key=value,…]`."""
     named = keys.of(entry.kind)
     values = ",".join(
@@ -261,7 +265,7 @@ def _path(keys: Keys, entry: Entry) -> str:
     return f"{distinct(entry.kind)}[{values}]" if values else distinct(entry.kind)
 
 
-def _order(old: Entry, new: Entry) -> tuple[list[str], list[str]] | None:
+def _order(old: RecordTexts, new: RecordTexts) -> tuple[list[str], list[str]] | None:
     """The keys that both have, where they come in another order."""
     olds = [key for key in old.fields if key in new.fields]
     news = [key for key in new.fields if key in old.fields]

@@ -7,7 +7,7 @@ from json import loads
 from typing import TYPE_CHECKING, Any
 
 from .numbers import is_real
-from .sources import Entry, Source
+from .sources import RecordTexts, Source
 
 if TYPE_CHECKING:
     from ...report.records import Record
@@ -67,11 +67,11 @@ class Keys:
         schemas = (field.type.schema for field in declared)
         return any("string" in (schema.get("type"), _of_items(schema)) for schema in schemas)
 
-    def values(self, entry: Entry) -> tuple[str, ...]:
+    def values(self, entry: RecordTexts) -> tuple[str, ...]:
         """What stands in the key fields of a record, `none` for one that is not there."""
         return tuple(self.value(entry, key) for key in self.of(entry.kind))
 
-    def value(self, entry: Entry, key: str) -> str:
+    def value(self, entry: RecordTexts, key: str) -> str:
         """One field of a record as text, spelled alike in text and JSON."""
         text = entry.text(key)
         if not self._mixed:

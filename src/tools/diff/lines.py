@@ -7,7 +7,7 @@ from typing import Any
 
 from ...escaping import distinct
 from .json import note_json
-from .markdown import LIMIT, Document, bounded_notes
+from .markdown import LIMIT, FileComment, bounded_notes
 from .notes import Note, line_ends
 from .sources import Source
 from .text import Paint, excerpt, noted, uncoloured
@@ -60,7 +60,7 @@ class LineComparison:
         found["lines"] = [*self.hunks()]
         yield f"{dumps({**found, 'different': self.different})}\n"
 
-    def document(self) -> Document:
+    def document(self) -> FileComment:
         """What there is to say in a comment."""
         room, hunks = LIMIT // 2, []
         for line in self.hunks():
@@ -71,7 +71,7 @@ class LineComparison:
         left_out = int(room < 0)
         names = [f"--- {excerpt(self.old.name)}", f"+++ {excerpt(self.new.name)}"]
         notes = bounded_notes(self.notes)
-        return Document(self.different, names, notes, hunks, [], [], [], [], left_out)
+        return FileComment(self.different, names, notes, hunks, [], [], [], [], left_out)
 
     def _head(self) -> list[str]:
         names = [f"--- {distinct(self.old.name)}", f"+++ {distinct(self.new.name)}"]

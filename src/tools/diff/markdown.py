@@ -22,7 +22,7 @@ _SPARE = 1_000  # characters for what is said about the rest
 _WINDOW = 1_000  # characters of a text that is too long for any comment
 
 
-class Document(NamedTuple):
+class FileComment(NamedTuple):
     """What there is to say of one file."""
 
     differs: bool
@@ -53,7 +53,7 @@ def verdict(comparison: Comparison) -> str:
     return "nothing but noise." if records["noise"] or comparison.notes else "no differences."
 
 
-def document(comparison: Comparison) -> Document:
+def document(comparison: Comparison) -> FileComment:
     """Everything about a comparison that could have room in a comment."""
     head = [f"--- {excerpt(comparison.old.name)}", f"+++ {excerpt(comparison.new.name)}"]
     head.append(f"rule: {excerpt(str(comparison.rules), _WINDOW)}")
@@ -74,12 +74,12 @@ def document(comparison: Comparison) -> Document:
     window = [*_window(first)] if first else []
     worst, counts = [*worst_line(comparison.tally)], [*counts_lines(comparison.tally)]
     differs = bool(first or rest or comparison.notes)
-    return Document(differs, head, notes, lines, window, worst, counts, rest, left_out)
+    return FileComment(differs, head, notes, lines, window, worst, counts, rest, left_out)
 
 
-def failures(errors: Sequence[str]) -> Document:
+def failures(errors: Sequence[str]) -> FileComment:
     """What could not be compared, as a file of a comment."""
-    return Document(True, [], [*map(excerpt, errors)], [], [], [], [], [], 0)
+    return FileComment(True, [], [*map(excerpt, errors)], [], [], [], [], [], 0)
 
 
 def bounded_notes(notes: Iterable[Note]) -> list[str]:
@@ -95,10 +95,10 @@ def bounded_notes(notes: Iterable[Note]) -> list[str]:
     return found
 
 
-def markdown(documents: Iterable[Document], verdict: str) -> Iterator[str]:
+def markdown(documents: Iterable[FileComment], verdict: str) -> Iterator[str]:
     """The comment in pieces: the verdict, then what there is to say of each file."""
     room = LIMIT - _SPARE
-    told: list[tuple[str, Document]] = []
+    told: list[tuple[str, FileComment]] = []
     untold = left_out = 0
     for found in documents:
         block = _block(found, room)
@@ -121,7 +121,7 @@ def markdown(documents: Iterable[Document], verdict: str) -> Iterator[str]:
         yield f"\nLeft out, as a comment holds no more: {' and '.join(parts)} with differences.\n"
 
 
-def _block(found: Document, room: int) -> str:
+def _block(found: FileComment, room: int) -> str:
     """What is always in sight of a file; nothing where there is no room for it."""
     room -= len(_preformatted([*found.head, *found.counts])) + _SPARE
     pair = next((i for i, line in enumerate(found.first, 1) if line.startswith(" ")), 0)

@@ -1,20 +1,20 @@
 """The shapes that a field's list may have, so that an element has an index an axis."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...report.shapes import extents_of
-from .sources import Entry
+from ...report.shapes import extents_of, spelled_extents
+from .sources import RecordTexts
 
 if TYPE_CHECKING:
     from ...report.records import Record
 
-_EXTENTS = re.compile(r"\[?(scalar|[0-9]{1,18}(?:(?:x|, ?)[0-9]{1,18}){0,31}|)\]?")
-
 
 def shapes(
-    entry: Entry, key: str, classes: "Mapping[str, type[Record]]", first: Callable[[], Entry]
+    entry: RecordTexts,
+    key: str,
+    classes: "Mapping[str, type[Record]]",
+    first: Callable[[], RecordTexts],
 ) -> Iterator[Sequence[int]]:
     """The declared shape, then those of fields that are called like one; the likeliest first."""
     declared = _declared(entry, key, classes, first)
@@ -22,13 +22,16 @@ def shapes(
         yield declared
     stems = dict.fromkeys((key, key.removesuffix("s")))  # `weight-shape` is that of `weights` too
     for name in (*(f"{stem}{mark}shape" for stem in stems for mark in "-_"), "shape"):
-        extents = _extents(entry.text(name))
+        extents = spelled_extents(entry.text(name))
         if name != key and extents is not None:
             yield extents
 
 
 def _declared(
-    entry: Entry, key: str, classes: "Mapping[str, type[Record]]", first: Callable[[], Entry]
+    entry: RecordTexts,
+    key: str,
+    classes: "Mapping[str, type[Record]]",
+    first: Callable[[], RecordTexts],
 ) -> Sequence[int] | None:
     """What the field's class says, in terms of this record and of the trace's first one."""
     known = classes.get(entry.kind)
@@ -46,17 +49,9 @@ def _declared(
 
 
 def _named(
-    attribute: str, entry: Entry, classes: "Mapping[str, type[Record]]"
+    attribute: str, entry: RecordTexts, classes: "Mapping[str, type[Record]]"
 ) -> tuple[int, ...] | None:
     """The extents that an attribute of a record stands for."""
     known = classes.get(entry.kind)
     keys = {field.attribute: field.key for field in known.fields} if known else {}
-    return _extents(entry.text(keys.get(attribute, "")))
-
-
-def _extents(text: str) -> tuple[int, ...] | None:
-    """The extents that a value spells, if it does."""
-    found = _EXTENTS.fullmatch(text)
-    if not found or not found[1]:
-        return None
-    return () if found[1] == "scalar" else tuple(map(int, re.split(r"x|, ?", found[1])))
+    return spelled_extents(entry.text(keys.get(attribute, "")))

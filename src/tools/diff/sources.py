@@ -15,7 +15,7 @@ _TEXT_KIND = re.compile(r"[^ |]*")
 _JSON_KIND = re.compile(r'\{"record":"([A-Za-z0-9._-]+)"')
 
 
-class Entry(NamedTuple):
+class RecordTexts(NamedTuple):
     """One record: the text of each field, or its JSON value."""
 
     kind: str
@@ -79,14 +79,14 @@ class Source:
         *lines, rest = "".join(pieces).split("\n")
         return cls(name, [*lines, rest] if rest else lines, "\n", not rest)
 
-    def entry(self, index: int) -> Entry:
+    def entry(self, index: int) -> RecordTexts:
         """The record of a line. Raises TraceError."""
         text = self.lines[index]
         if self.is_json:
             fields = json_record(text, index + 1, self.name)
-            return Entry(fields.pop("record"), fields, True)
+            return RecordTexts(fields.pop("record"), fields, True)
         line = parse_line(text, index + 1, self.name)
-        return Entry(line.kind, {part.key: part.text for part in line.parts}, False)
+        return RecordTexts(line.kind, {part.key: part.text for part in line.parts}, False)
 
     def kind(self, index: int) -> str:
         """The kind of a line, without parsing the rest if that is possible."""

@@ -363,7 +363,7 @@ def test_widths_and_lengths_are_those_of_the_fixture() -> None:
 def test_the_carry_is_computed_and_not_the_gate_written_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def halved(**gates: Any) -> lstm_layer.Memory:
+    def halved(**gates: Any) -> lstm_layer.CellUpdate:
         forget = constant(0.5 * gates.pop("forget").value)
         return lstm_layer.remember(forget=forget, **gates)
 
