@@ -51,9 +51,8 @@ def declarations(
 
 def paths(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """The paths of records, fields and numbers in the trace that is asked about."""
-    from ..tools.diagram.graph import path
+    from ..tools.loading import loaded
     from ..tools.places import at_path, named
-    from ._loading import loaded
 
     silence = contextlib.redirect_stderr(io.StringIO())
     with silence, contextlib.suppress(LlmTraceError, click.ClickException, OSError):
@@ -62,7 +61,7 @@ def paths(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[st
         document = loaded(source, ctx.params.get("fixture")).document
         if document is None:
             return []
-        records = {path(entry): entry for entry in document.entries}
+        records = {entry.path: entry for entry in document.entries}
 
         def fields(record: str) -> Iterator[str]:
             entry = records[record]

@@ -26,7 +26,7 @@ from . import offered
 
 if TYPE_CHECKING:
     from ..tools.diagram.graph import Graph
-    from ._loading import Loaded
+    from ..tools.loading import Loaded
 
 
 @tool("diagram", help=__doc__)
@@ -50,7 +50,7 @@ def command(source: str, form: str, fixture: str | None, output: str | None) -> 
     """Draw one trace."""
     from ..tools.diagram.graph import graph_of
     from ..tools.diagram.references import graph_of_lines
-    from ._loading import loaded
+    from ..tools.loading import loaded
 
     trace = loaded(source, fixture)
     graph = (

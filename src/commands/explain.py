@@ -106,9 +106,9 @@ def numbers(
 ) -> Iterator[str]:
     """How the numbers at a path, or in a line, come about."""
     from ..escaping import printable, visible
+    from ..tools.loading import loaded
     from ..tools.places import at_path, at_place
     from ..tools.working import explained
-    from ._loading import loaded
 
     trace = loaded(source, fixture)
     if trace.document is None:

@@ -15,7 +15,6 @@ from ..errors import Unexpected
 from ..escaping import bounded, printable, shown
 from ..report.lines import TraceError
 from ..report.records import Field
-from .diagram.graph import path
 from .formulas.document import Document, Entry
 
 _PATH = re.compile(
@@ -51,7 +50,7 @@ def named(document: Document, number: Number) -> str:
     entry, declared, flat = number
     shape = document.index_shape(entry, declared)
     index = ",".join(map(str, np.unravel_index(flat, shape))) if shape else ""
-    return f"{path(entry)}.{declared.key}" + (f"[{index}]" if shape else "")
+    return f"{entry.path}.{declared.key}" + (f"[{index}]" if shape else "")
 
 
 def at_path(document: Document, at: str, file: str) -> Sequence[Number]:
@@ -113,7 +112,7 @@ def _entry(document: Document, kind: str, keys: str | None, at: str, file: str) 
         entry for entry in entries if all(entry.line.value(key) == value for key, value in wanted)
     ]
     if len(found) != 1:
-        some = ", ".join(path(entry) for entry in entries[:8])
+        some = ", ".join(entry.path for entry in entries[:8])
         more = f" and {len(entries) - 8} more" if len(entries) > 8 else ""
         raise NotFound(file, at, f"one record of {some}{more}", str(len(found)))
     return found[0]

@@ -19,7 +19,7 @@ from .formulas.gradients import STEP, numerical_gradient
 from .formulas.numbers import terms_of, touched
 from .formulas.operands import Moved, Printed
 from .formulas.scope import Unexplained
-from .formulas.spelling import printed_formula
+from .formulas.spelling import like, printed_formula
 from .formulas.terms import Place, Term
 from .places import Number, named
 
@@ -171,10 +171,3 @@ def _mentioning(document: Document, attribute: str) -> Iterator[tuple[Entry, Fie
         for declared in entry.record.fields:
             if any(mentioned.search(expression) for _, expression in declared.formula):
                 yield entry, declared
-
-
-def like(text: str, value: float) -> str:
-    """A value with as many digits as the text has, in its form."""
-    mantissa, mark, _ = text.partition("e")
-    digits = len(mantissa.partition(".")[2]) if text[-1].isdigit() else 12
-    return scientific(value, digits) if mark else fixed(value, digits)

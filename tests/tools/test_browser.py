@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.commands._loading import loaded
 from llm_trace.report.lines import Line
+from llm_trace.tools.loading import loaded
 
 from ..originals import FOLDER, original
 from .browser import Browser, written

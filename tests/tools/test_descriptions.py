@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.commands._loading import loaded
 from llm_trace.report.lines import Line, parse_line
 from llm_trace.report.records import Field
 from llm_trace.tools.diagram.descriptions import FIXTURE, Described, records_of
@@ -16,6 +15,7 @@ from llm_trace.tools.formulas.document import Document, Entry
 from llm_trace.tools.formulas.evaluation import formula_of, target, worked
 from llm_trace.tools.formulas.scope import Unexplained
 from llm_trace.tools.formulas.terms import Place
+from llm_trace.tools.loading import loaded
 from llm_trace.traces import entries
 
 from ..originals import ORIGINALS, original

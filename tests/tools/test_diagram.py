@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from llm_trace.commands._loading import loaded
 from llm_trace.commands.diagram import command, drawing
 from llm_trace.report.lines import TraceError, parse_line
 from llm_trace.tools.diagram.dot import dot
@@ -24,6 +23,7 @@ from llm_trace.tools.diagram.layout import layout
 from llm_trace.tools.diagram.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from llm_trace.tools.diagram.references import graph_of_lines
 from llm_trace.tools.diagram.svg import MOST_EDGES, MOST_NODES, svg
+from llm_trace.tools.loading import loaded
 
 from ..golden_files import DotFile, Drawing, MermaidFile, SvgFile
 from ..originals import FOLDER, ORIGINALS, original

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_trace.commands._loading import loaded
 from llm_trace.report.lines import Line, TraceError, parse_line
 from llm_trace.tools.diagram.descriptions import BUDGET, Described, records_of
 from llm_trace.tools.diagram.lexical import records_of_lines
 from llm_trace.tools.diagram.page import TooLarge, page, require_size
+from llm_trace.tools.loading import loaded
 
 from ..program import run
 

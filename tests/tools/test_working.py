@@ -9,8 +9,9 @@ from llm_trace.report.lines import TraceError, parse_line
 from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.gradients import numerical_gradient
+from llm_trace.tools.formulas.spelling import like
 from llm_trace.tools.places import NotFound, Number, at_path, at_place, named
-from llm_trace.tools.working import explained, like
+from llm_trace.tools.working import explained
 
 from .documents import ENTRIES, GOLDEN, golden
 

@@ -22,10 +22,8 @@ from ..formulas.evaluation import formula_of, gradient_of, operands, target, wor
 from ..formulas.numbers import Traced, traced
 from ..formulas.operands import Printed
 from ..formulas.scope import Unexplained
-from ..formulas.spelling import printed_formula
+from ..formulas.spelling import like, printed_formula
 from ..formulas.terms import ATOM, POWER, Place, Term
-from ..working import like
-from .graph import path
 
 FIXTURE = -1
 """What marks have in place of a record's ordinal for the fixture."""
@@ -77,7 +75,7 @@ def records_of(document: Document, loss: str | None = None, budget: int = BUDGET
     Expressions are given in order until their characters come to `budget`.
     """
     describing = _Describing(document, loss, budget)
-    paths = [path(entry) for entry in document.entries]
+    paths = [entry.path for entry in document.entries]
     counts = Counter(paths)
     records = [
         describing.record(entry, place if counts[place] == 1 else f"line-{entry.line.number}")

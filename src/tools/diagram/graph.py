@@ -86,7 +86,7 @@ def graph_of(document: Document, title: str) -> Graph:
     ids: dict[FieldPlace, str] = {(None, node.key): node.id for node in fixture}
     nodes = [*fixture]
     for entry in document.entries:
-        group = Group(names.of(path(entry)), cut(label(entry)))
+        group = Group(names.of(entry.path), cut(label(entry)))
         here = [
             _field_node(document, entry, declared, group.id, names)
             for declared in entry.record.fields
@@ -112,15 +112,9 @@ def cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def path(entry: Entry) -> str:
-    """`POSITION-FORWARD[position=0]`, the record's kind and keys."""
-    keys = ",".join(f"{key}={text}" for key, text in _keys(entry))
-    return f"{entry.record.kind}[{keys}]" if keys else entry.record.kind
-
-
 def label(entry: Entry) -> str:
     """`POSITION-FORWARD position=0`, with the operation where the record names one."""
-    shown = dict(_keys(entry))
+    shown = dict(entry.keys())
     if operation := entry.line.value("operation"):
         shown.setdefault("operation", operation)
     return " ".join([entry.record.kind, *(f"{key}={text}" for key, text in shown.items())])
@@ -200,13 +194,6 @@ class Names:
         return name
 
 
-def _keys(entry: Entry) -> Iterator[tuple[str, str]]:
-    for declared in entry.record.fields:
-        text = entry.line.value(declared.key)
-        if declared.aligns and text is not None:
-            yield declared.key, text
-
-
 def _field_node(
     document: Document, entry: Entry, declared: Field, group: str, names: Names
 ) -> Node:
@@ -217,7 +204,7 @@ def _field_node(
         written = f"{declared.key} = {formula}"
     shape, count = document.shape(entry, declared), entry.count(declared)
     return Node(
-        id=names.of(f"{path(entry)}.{declared.key}"),
+        id=names.of(f"{entry.path}.{declared.key}"),
         group=group,
         label=written,
         shape="" if shape is None else cut(shape_text(shape)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +22,19 @@ class Entry(NamedTuple):
     ordinal: int  # among the trace's records, from 0
     line: Line
     record: Record
+
+    @property
+    def path(self) -> str:
+        """`POSITION-FORWARD[position=0]`, the record's kind and keys."""
+        keys = ",".join(f"{key}={text}" for key, text in self.keys())
+        return f"{self.record.kind}[{keys}]" if keys else self.record.kind
+
+    def keys(self) -> Iterator[tuple[str, str]]:
+        """The fields by which the record is aligned, as they are printed."""
+        for declared in self.record.fields:
+            text = self.line.value(declared.key)
+            if declared.aligns and text is not None:
+                yield declared.key, text
 
     def text(self, declared: Field) -> str:
         """The field's value as it is printed."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.numerics.digits import fixed, scientific
 from ...report.records import Record
 
 _CALL = r"\((?:[^()]|\([^()]*+\))*+\)"
@@ -30,3 +31,10 @@ def printed_formula(expression: str, record: type[Record], classes: Mapping[str,
         return f"{classes[name].kind}{given}{key}"
 
     return _REFERENCE.sub(spelled, expression)
+
+
+def like(text: str, value: float) -> str:
+    """A value with as many digits as the text has, in its form."""
+    mantissa, mark, _ = text.partition("e")
+    digits = len(mantissa.partition(".")[2]) if text[-1].isdigit() else 12
+    return scientific(value, digits) if mark else fixed(value, digits)

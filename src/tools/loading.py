@@ -7,15 +7,14 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import LlmTraceError, Unexpected, one_of
-from ..escaping import printable
+from ..escaping import bounded, printable
 from ..report.events import Begin, Event
 from ..report.jsonl import events_of
 from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
 from ..report.stdout import tell
-from ..tools.formulas.document import Document
 from ..traces import Entry, entries, find, named, schema
-from ..usage import UsageError
+from .formulas.document import Document
 
 
 class Loaded(NamedTuple):
@@ -44,7 +43,7 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
         return _from_file(source, fixture)
     if entry.trains:
         hint = "write it to a file first"
-        raise UsageError("", "a trace that does not train", source, hint)
+        raise Unexpected("", "a trace that does not train", source, hint)
     trace = entry.load()
     numbers = _fixture(entry, fixture) if fixture else trace.fixture()
     lines = _printed(entry, numbers, source)
@@ -57,7 +56,7 @@ def _from_file(file: str, fixture: str | None) -> Loaded:
     if not os.path.lexists(file) and file != "-":
         _, hint = one_of(file, entries())
         hint = hint or "`llm-trace list` lists the traces"
-        raise UsageError("", "a trace or a file", f"{file!a}", hint)
+        raise Unexpected("", "a trace or a file", bounded(f"{file!a}"), hint)
     with opened(file) as texts:
         events = [*events_of(texts, schema)]
     begun = [event for event in events if isinstance(event, Begin)]
