@@ -100,6 +100,8 @@ def exp_constants() -> dict[str, object]:
         "EXP_STEP_TAIL": tail(step, step_head),
         "EXP_BASE_HEADS": heads,
         "EXP_BASE_TAILS": [tail(*pair) for pair in zip(points, heads, strict=True)],
+        # What the float64 next to a point leaves of it, as a part of that float64.
+        "EXP_RELATIVE_TAILS": [float(point / Decimal(float(point)) - 1) for point in points],
     }
 
 

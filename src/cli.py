@@ -80,8 +80,8 @@ def original_options() -> list[click.Parameter]:
             type=click.Choice(["canonical", "rust"]),
             default="canonical",
             show_default=True,
-            help="rust prints the bytes of the original Rust demo, but for the last bits of exp "
-            "and log1p, which gradient-check errors show.",
+            help="rust prints the bytes of the original Rust demo, with the last bits of its C "
+            "library's exp and log1p, which gradient-check errors show.",
         ),
     ]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
+from ..core.numerics.elementary import with_glibc
 from .declaration import Declaration
 from .records import Record
 from .style import CANONICAL, RUST, Style
@@ -84,11 +85,17 @@ class Trace(Generic[F]):
         yield f'{{"record":"TRACE","name":"{self.name}","event":"end"}}\n'
 
     def rust(self, fixture: F) -> Iterator[str]:
-        """The trace in the original demo's style, in pieces."""
-        return self.text(fixture, self._original.style)
+        """The trace in the original demo's style and with its exp and log1p, in pieces."""
+        return with_glibc(self.text(fixture, self._original.style))
 
     def report(self, fixture: F) -> Iterator[str]:
-        """The learner report in pieces. Nothing comes out before everything is computed."""
+        """The learner report with the original demo's exp and log1p, in pieces.
+
+        Nothing comes out before everything is computed.
+        """
+        return with_glibc(self._report(fixture))
+
+    def _report(self, fixture: F) -> Iterator[str]:
         for line in _started(self._original.report(fixture)):
             yield from (line,) if isinstance(line, str) else line
             yield "\n"

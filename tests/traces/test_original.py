@@ -1,11 +1,13 @@
 """`--style rust` and `--report` print what the originals print, whatever the fixture."""
 
 import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from llm_trace.core.numerics import elementary
 from llm_trace.errors import LlmTraceError
 from llm_trace.traces import entries
 
@@ -41,10 +43,19 @@ def test_prints_the_original_on_changed_fixtures(command: str, part: int) -> Non
         fields = change(random.Random(number))
         fixture = kind(**fields)
         found = printed(command, "rust", **fields)
-        assert first_difference(found, chapter.trace(fixture)) is None, number
+        assert first_difference(found, with_glibc(chapter.trace, fixture)) is None, number
         if number % 2:
             found = printed(command, "report", **fields)
-            assert first_difference(found, chapter.report(fixture)) is None, number
+            assert first_difference(found, with_glibc(chapter.report, fixture)) is None, number
+
+
+def with_glibc(lines: Callable[[Any], list[str]], fixture: Any) -> list[str]:
+    """The oracle's lines with the exp and log1p that the original called."""
+
+    def told() -> Iterator[list[str]]:
+        yield lines(fixture)
+
+    return next(elementary.with_glibc(told()))
 
 
 def first_difference(found: list[str], expected: list[str]) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Booleans: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
 Plateaus: TypeAlias = "tuple[tuple[float, float], tuple[float, float]]"
 
-_BLOCK = 8192  # elements; a kernel's temporaries then stay in the second-level cache
+BLOCK = 8192  # elements; a kernel's temporaries then stay in the second-level cache
 
 
 def correctly_rounded(
@@ -44,8 +44,8 @@ def correctly_rounded(
     flat = [a.ravel() for a in arrays]
     result = np.empty(flat[0].size)
     with np.errstate(all="ignore"):
-        for start in range(0, result.size, _BLOCK):
-            block = [a[start : start + _BLOCK] for a in flat]
+        for start in range(0, result.size, BLOCK):
+            block = [a[start : start + BLOCK] for a in flat]
             high, low, error = kernel(*block)
             # The lower end comes first: high = low = -0.0 with error 0.0 then stays -0.0.
             rounded = high + (low - error)
@@ -57,7 +57,7 @@ def correctly_rounded(
                     settled |= tiny
             if np.count_nonzero(settled) < settled.size:
                 _settle(rounded, ~settled, exact, block, plateaus)
-            result[start : start + _BLOCK] = rounded
+            result[start : start + BLOCK] = rounded
     return result.reshape(arrays[0].shape)
 
 
