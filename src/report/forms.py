@@ -64,11 +64,8 @@ def field_text(value: Any, declared: Field | None, separator: str) -> str:
         return spelled(value, separator)
     if value is None and declared.optional and not declared.omitted:
         return ABSENT
-    return (
-        "".join(declared.text(value, CANONICAL))
-        if value == ABSENT
-        else declared.type.spelled(value)
-    )
+    text = declared.type.spelled(value)
+    return "".join(declared.text(value, CANONICAL)) if value == ABSENT else text
 
 
 def field_json(part: Part, declared: Field | None, separator: str) -> Iterator[str]:

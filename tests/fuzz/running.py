@@ -60,16 +60,27 @@ class Ending(NamedTuple):
 PIPE = b"\0a pipe, not a file\0"
 
 
+def resident() -> float:
+    """What this process holds, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1024**2
+
+
+BEGUN = resident()  # with the program imported, and no case made
+
+
 def run(case: Case) -> Ending:
     """Run the case in a folder of its own, where `old.trace` must stay whole."""
     folder = Path(tempfile.mkdtemp(prefix="llm-trace-fuzz-"))
     try:
         prepare(folder, case)
         before = listing(folder)
+        held = resident()  # a fork begins with all that this process has come to hold
         pid = os.fork()
         if pid == 0:
             child(folder, case)
-        status, seconds, megabytes = wait(pid)
+        status, seconds, most = wait(pid)
+        megabytes = most - max(0.0, held - BEGUN)
         ending = judge(folder, before, status, seconds, megabytes, case)
         return ending._replace(seconds=seconds, megabytes=megabytes)
     finally:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_trace.report.events import TextEvents
+from llm_trace.report.jsonl import JsonEvents
 from llm_trace.report.lines import Line, TraceError
+from llm_trace.report.rendering import text_of
+from llm_trace.traces import Entry, entries, schema
 
 from .test_parsing import WORDS
 from .tracing import KNOWN, lines_of, parsed, patient, rendered
@@ -361,3 +364,21 @@ def test_a_trace_that_was_edited_by_a_program_comes_out_edited() -> None:
     objects[2]["ids"] = [3, 4]
     text = "".join(f"{json.dumps(one)}\n" for one in objects)
     assert rendered(text) == KNOWN.replace("ids=1,-2", "ids=3,4").encode()
+
+
+@pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.command)
+def test_a_word_alone_fits_fields_of_words_alone(entry: Entry) -> None:
+    """Of every field of every record; `none` is the word that absence is spelled as."""
+    trace = entry.load()
+    frame = '{{"record":"TRACE","name":"{}","event":"{}"}}\n'
+    for kind in trace.schema:
+        for field in kind.fields:
+            record = json.dumps({"record": kind.kind, field.key: "none"})
+            begin, end = (frame.format(trace.name, event) for event in ("begin", "end"))
+            try:
+                events = JsonEvents(lines_of(f"{begin}{record}\n{end}"), schema)
+                told = "".join(text_of(events)).splitlines()[1]
+            except TraceError as error:
+                told = str(error)
+            spelled = f"{kind.kind} {field.key}="
+            assert told in (f"{spelled}none", f'{spelled}"none"') or f"{field.key} as " in told
