@@ -17,6 +17,7 @@ from .core.nn.adam import AdamOptimizer as Adam
 from .core.nn.affine import Affine
 from .core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention, causal, padding
 from .core.nn.clipping import Clipped, clip_by_norm
+from .core.nn.dot_product import AttentionPass, attend, causal_attention, self_attention
 from .core.nn.encoder import MLP, EncoderBlock, EncoderStack
 from .core.nn.gru import GRU
 from .core.nn.layer import Layer
@@ -27,6 +28,8 @@ from .core.nn.parameters import NamedParameter, named_parameter, xavier_uniform
 from .core.nn.patches import PatchEmbedding
 from .core.nn.positions import sinusoidal_positions
 from .core.nn.qkv import QKV
+from .core.nn.residual import residual
+from .core.nn.rms_norm import RMSNorm
 from .core.nn.rnn import ElmanCell, StateHead, half_squared_error
 from .core.nn.splitmix64 import SplitMix64
 from .core.nn.swiglu import SwiGLU
@@ -39,6 +42,7 @@ __all__ = [
     "Adam",
     "Affine",
     "AttentionHead",
+    "AttentionPass",
     "Clipped",
     "ElmanCell",
     "EncoderBlock",
@@ -50,14 +54,19 @@ __all__ = [
     "MultiHeadAttention",
     "NamedParameter",
     "PatchEmbedding",
+    "RMSNorm",
     "SplitMix64",
     "StateHead",
     "SwiGLU",
+    "attend",
     "causal",
+    "causal_attention",
     "clip_by_norm",
     "half_squared_error",
     "named_parameter",
     "padding",
+    "residual",
+    "self_attention",
     "sinusoidal_positions",
     "xavier_uniform",
 ]

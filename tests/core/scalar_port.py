@@ -430,6 +430,28 @@ def log_softmax(x: Node, *, axis: int) -> Node:
     return Node(x.shape, cells, (x,), vjp)
 
 
+def causal_softmax(x: Node) -> Node:
+    tokens = x.shape[-1]
+    cells = [0.0] * len(x.cells)
+    rows = []
+    for *batch, query in coordinates(x.shape[:-1]):
+        places = [position(x.shape, (*batch, query, key)) for key in range(tokens)][: query + 1]
+        rows.append(places)
+        found = row_statistics([x.cells[i] for i in places])
+        for i, p in zip(places, found.probabilities, strict=True):
+            cells[i] = p
+
+    def vjp(g: Cells) -> list[Cells]:
+        out = [0.0] * len(g)
+        for places in rows:
+            mean = fold(g[i] * cells[i] for i in places)
+            for i in places:
+                out[i] = positive_zero(cells[i] * (g[i] - mean))
+        return [out]
+
+    return Node(x.shape, cells, (x,), vjp)
+
+
 def indexed_mean_nll(x: Node, *, axis: int, targets: Sequence[int]) -> Node:
     rows = _rows(x, axis)
     count = float(len(targets))

@@ -23,7 +23,7 @@ from .elementwise import (
 )
 from .gathering import gather_rows
 from .normalization import layer_norm
-from .probabilities import indexed_mean_nll, log_softmax
+from .probabilities import causal_softmax, indexed_mean_nll, log_softmax
 from .products import matmul
 from .reductions import mean_axis, sum_axis
 from .shaping import (
@@ -45,6 +45,7 @@ __all__ = [
     "add",
     "backward",
     "broadcast_to",
+    "causal_softmax",
     "concatenate",
     "constant",
     "div",

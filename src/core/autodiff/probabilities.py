@@ -3,6 +3,7 @@
 For logits x of one group, m = max(x) and tail = the sum of e^(x_c - m) over every class but the
 first maximum, whose term is exactly 1. Then softmax(x) = e^(x - m) / (1 + tail) and
 log softmax(x) = (x - m) - log1p(tail), without overflow and without losing a small tail.
+`attention.softmax` sums all terms in order instead, which rounds otherwise.
 """
 
 from collections.abc import Sequence
@@ -23,8 +24,13 @@ class _Groups(NamedTuple):
 
     maximum: Array  # (...)
     shifted: Array  # (classes, ...), x - m
-    log_sum: Array  # (...), log of the sum of e^(x - m)
+    tail: Array  # (...), the sum of e^(x - m) without the first maximum's term
     probabilities: Array  # (classes, ...)
+
+    @property
+    def log_sum(self) -> Array:
+        """(...), log of the sum of e^(x - m)."""
+        return log1p(self.tail)
 
 
 def _normalise(logits: Array) -> _Groups:
@@ -35,7 +41,7 @@ def _normalise(logits: Array) -> _Groups:
     others = exponentials.copy()
     np.put_along_axis(others, first, 0.0, axis=0)
     tail = sum_axis(others, 0)
-    return _Groups(maximum, shifted, log1p(tail), exponentials / (1.0 + tail) + 0.0)
+    return _Groups(maximum, shifted, tail, exponentials / (1.0 + tail) + 0.0)
 
 
 @unary("log_softmax")
@@ -49,6 +55,26 @@ def log_softmax(x: Array, *, axis: int) -> Forward:
         return (g - p * np.expand_dims(sum_axis(g, axis), axis),)
 
     return np.moveaxis(groups.shifted - groups.log_sum + 0.0, 0, axis), vjp
+
+
+@unary("causal_softmax")
+def causal_softmax(x: Array) -> Forward:
+    """Softmax of scores (..., tokens, tokens) where query t sees the keys 0..t; +0.0 at the others.
+
+    Never -0.0. Raises ShapeMismatch for another shape and for no tokens.
+    """
+    if x.ndim < 2 or x.shape[-2] != x.shape[-1] or x.shape[-1] == 0:
+        expected = "shape ... x tokens x tokens with tokens above 0"
+        raise ShapeMismatch(layer="causal softmax", part="scores", expected=expected, found=x.shape)
+    visible = np.tri(x.shape[-1], dtype=np.bool_)
+    keys_first = np.moveaxis(np.where(visible, x, -np.inf), -1, 0)
+    p = np.moveaxis(_normalise(keys_first).probabilities, 0, -1)
+
+    def vjp(g: Array) -> tuple[Array]:
+        mean = sum_axis(np.where(visible, g * p, 0.0), x.ndim - 1)[..., None]
+        return (np.where(visible, p * (g - mean) + 0.0, 0.0),)
+
+    return p, vjp
 
 
 @unary("indexed_mean_nll")

@@ -26,6 +26,7 @@ from ..autodiff import (
 )
 from ..errors import OutOfRange, ShapeMismatch
 from .affine import Affine, affine
+from .dot_product import AttentionPass, attend, dot_products, scale_of
 from .layer import Layer
 from .parameters import NamedParameter
 from .shapes import require_features, require_matrix, require_width
@@ -39,18 +40,6 @@ def causal(tokens: int) -> Mask:
 def padding(valid: Sequence[bool] | Mask) -> Mask:
     """(..., tokens) -> (..., 1, tokens): no query sees a source that only fills up the length."""
     return np.asarray(valid, dtype=np.bool_)[..., None, :]
-
-
-class AttentionPass(NamedTuple):
-    """One head's forward pass, every intermediate by its name."""
-
-    query: Tensor  # (..., tokens, score_width)
-    key: Tensor  # (..., tokens, score_width)
-    value: Tensor  # (..., tokens, value_width)
-    scores: Tensor  # (..., tokens, tokens): query row t times key row j
-    scaled: Tensor  # scores / sqrt(score_width)
-    weights: Tensor  # each row softmax over the visible sources, +0.0 at hidden ones
-    output: Tensor  # (..., tokens, value_width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +92,7 @@ class AttentionHead(Layer):
         """
         require_features("attention", h.shape, self.model_width, "tokens")
         query, key, value = (affine(h, weight.tensor) for weight in self.parameters)
-        scores = dot_products(query, key)
-        scaled = mul(scores, constant(self.scale))
-        weights = softmax(scaled, visible=visible)
-        return AttentionPass(query, key, value, scores, scaled, weights, matmul(weights, value))
+        return attend(query, key, value, lambda scaled: softmax(scaled, visible=visible))
 
 
 class MultiHeadPass(NamedTuple):
@@ -219,14 +205,3 @@ class FusedAttention(Layer):
         side_by_side = reshape(transpose(mixed, first_axis=1, second_axis=2), shape=h.shape)
         heads = AttentionPass(query, key, value, scores, scores, weights, mixed)
         return MultiHeadPass((heads,), side_by_side, self.output(side_by_side))
-
-
-def scale_of(score_width: int) -> float:
-    """1 / sqrt(d_k), what a dot product of a query and a key is multiplied by."""
-    return 1.0 / float(np.sqrt(float(score_width)))
-
-
-def dot_products(query: Tensor, key: Tensor) -> Tensor:
-    """(..., tokens, width) twice -> (..., tokens, tokens): query row t times key row j."""
-    last = len(key.shape) - 1
-    return matmul(query, transpose(key, first_axis=last - 1, second_axis=last))

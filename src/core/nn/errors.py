@@ -67,3 +67,57 @@ class QKVModelWidths(CoreError):
     query: int
     key: int
     value: int
+
+
+class RMSNormInputRank(CoreError):
+    """A scalar has no features."""
+
+    message = "RMSNorm input must have at least one axis"
+
+
+class RMSNormInputWidth(CoreError):
+    """The input's last axis holds the features that the gain is for."""
+
+    message = "RMSNorm input feature width must be {expected}, got {actual}"
+    expected: int
+    actual: int
+
+
+class ZeroMeanSquare(CoreError):
+    """Without epsilon a row of zeros has no length to be divided by."""
+
+    message = "RMSNorm epsilon is zero but feature row {row} has zero mean square"
+    row: int
+
+
+class AttentionInputRank(CoreError):
+    """Queries, keys and values have exactly three axes."""
+
+    message = sentence("attention {role}", "shape batch x tokens x width", "rank {rank}")
+    role: str
+    rank: int
+
+
+class AttentionExtents(CoreError):
+    """Queries, keys and values belong to the same tokens of the same batch."""
+
+    message = sentence("attention {part}", "one extent", "query {query}, key {key}, value {value}")
+    part: str
+    query: int
+    key: int
+    value: int
+
+
+class EmptyAttention(CoreError):
+    """There is nothing to attend with."""
+
+    message = sentence("attention {part}", "at least 1", "0")
+    part: str
+
+
+class AttentionWidths(CoreError):
+    """A query and a key are compared feature by feature."""
+
+    message = sentence("attention widths", "one for query and key", "query {query}, key {key}")
+    query: int
+    key: int

@@ -23,8 +23,8 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import Tensor, constant, topology
-from ...core.nn.attention import AttentionPass
 from ...core.nn.blockwise import BlockStep, blockwise_steps, finished
+from ...core.nn.dot_product import AttentionPass
 from ...core.nn.parameters import named_parameter
 from ...core.nn.rnn import CellPass, ElmanCell
 from ...core.nn.splitmix64 import SplitMix64

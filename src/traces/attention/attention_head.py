@@ -18,7 +18,8 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.autodiff import Mask, Tensor, constant, parameter, softmax, trace_backward
 from ...core.autodiff.attention import stable_exponentials
-from ...core.nn.attention import AttentionHead, AttentionPass, causal, padding
+from ...core.nn.attention import AttentionHead, causal, padding
+from ...core.nn.dot_product import AttentionPass
 from ...core.numerics import matmul, sum_axis
 from ...fixtures.fixture import Fixture, choice, integer, prefix, reals, word, words
 from ...report.records import Record, field, key

@@ -153,7 +153,9 @@ def random_steps(shapes: Sequence[Shape], count: int, rng: np.random.Generator) 
             case "sources" if rank and shape[-1]:
                 visible = rng.random(shape) < 0.5
                 visible[..., int(rng.integers(shape[-1]))] = True
-                if rng.random() < 0.5:
+                if rank > 1 and shape[-1] == shape[-2]:
+                    record("causal_softmax", (x,), shape)
+                elif rng.random() < 0.5:
                     record("softmax", (x,), shape, visible=visible)
                 else:
                     record("layer_norm", (x,), shape, epsilon=0.5)

@@ -223,6 +223,10 @@ CASES = [
     *(Case("log_softmax", (shape,), {"axis": axis}) for shape, axis in CLASSES),
     Case("log_softmax", ((0, 3),), {"axis": 1}),
     *(
+        Case("causal_softmax", (shape,), {})
+        for shape in [(1, 1), (4, 4), (2, 3, 3), (2, 1, 2, 2), (0, 3, 3)]
+    ),
+    *(
         Case(
             "indexed_mean_nll",
             (shape,),

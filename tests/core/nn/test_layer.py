@@ -36,6 +36,7 @@ from llm_trace.core.nn.lstm import LSTM
 from llm_trace.core.nn.parameters import NamedParameter, named_parameter
 from llm_trace.core.nn.patches import PatchEmbedding
 from llm_trace.core.nn.qkv import QKV
+from llm_trace.core.nn.rms_norm import RMSNorm
 from llm_trace.core.nn.rnn import ElmanCell, StateHead
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.core.nn.swiglu import SwiGLU
@@ -108,6 +109,11 @@ ZOO: dict[str, tuple[Callable[[], Layer], int, Callable[[Any], Any]]] = {
     "SwiGLU": (lambda: SwiGLU.initialize("s", 4, 5, 3, rng()), 55, lambda it: it(constant(ROWS))),
     "QKV": (lambda: QKV.initialize("q", 4, 3, rng()), 36, lambda it: it(constant(ROWS[None]))),
     "LayerNorm": (lambda: norm("norm"), 8, lambda it: it(constant(ROWS))),
+    "RMSNorm": (
+        lambda: RMSNorm(random("norm.gain", 4)),
+        4,
+        lambda it: it(constant(ROWS)),
+    ),
     "MLP": (mlp, 49, lambda it: it(constant(ROWS))),
     "AttentionHead": (lambda: head("head"), 32, lambda it: it(constant(ROWS))),
     "MultiHeadAttention": (heads, 80, lambda it: it(constant(ROWS))),
