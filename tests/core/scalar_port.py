@@ -325,6 +325,17 @@ def mean_axis(x: Node, *, axis: int, keep: bool = False) -> Node:
     return _reduce(x, axis, keep=keep, divisor=float(x.shape[axis]))
 
 
+def max_axis(x: Node, *, axis: int, keep: bool = False) -> Node:
+    places = []
+    for group in coordinates(without(x.shape, axis)):
+        best, *others = line(x.shape, axis, group)
+        for i in others:
+            best = i if x.cells[i] > x.cells[best] else best
+        places.append(best)
+    kept = (*x.shape[:axis], *(1,) * keep, *x.shape[axis + 1 :])
+    return _pick(x, kept, places)
+
+
 def gather_rows(table: Node, *, ids: Sequence[int], shape: Shape | None = None) -> Node:
     rows, width = table.shape
     cells = [table.cells[index * width + feature] for index in ids for feature in range(width)]

@@ -25,7 +25,7 @@ from .gathering import gather_rows
 from .normalization import layer_norm
 from .probabilities import causal_softmax, indexed_mean_nll, log_softmax
 from .products import matmul
-from .reductions import mean_axis, sum_axis
+from .reductions import max_axis, mean_axis, sum_axis
 from .shaping import (
     broadcast_to,
     concatenate,
@@ -56,6 +56,7 @@ __all__ = [
     "log",
     "log_softmax",
     "matmul",
+    "max_axis",
     "mean_axis",
     "mul",
     "neg",

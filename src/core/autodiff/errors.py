@@ -56,6 +56,13 @@ class EmptyMeanAxis(ShapeError):
     axis: int
 
 
+class EmptyMaxAxis(ShapeError):
+    """The largest of no values does not exist."""
+
+    message = "cannot compute max over empty axis {axis}"
+    axis: int
+
+
 class ReshapeElementCount(ShapeError):
     """The new shape holds another number of elements."""
 

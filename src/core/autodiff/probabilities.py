@@ -19,7 +19,7 @@ from .gathering import indices_below
 from .operation import Forward, unary
 
 
-class _Groups(NamedTuple):
+class Groups(NamedTuple):
     """Statistics of logits with the class axis first, shape (classes, ...)."""
 
     maximum: Array  # (...)
@@ -32,8 +32,14 @@ class _Groups(NamedTuple):
         """(...), log of the sum of e^(x - m)."""
         return log1p(self.tail)
 
+    @property
+    def log_probabilities(self) -> Array:
+        """(classes, ...), never -0.0."""
+        return self.shifted - self.log_sum + 0.0
 
-def _normalise(logits: Array) -> _Groups:
+
+def normalise(logits: Array) -> Groups:
+    """The statistics of logits with the class axis first, which is not empty."""
     first = np.argmax(logits, axis=0)[None]
     maximum = np.take_along_axis(logits, first, axis=0)[0]
     shifted = logits - maximum
@@ -41,20 +47,20 @@ def _normalise(logits: Array) -> _Groups:
     others = exponentials.copy()
     np.put_along_axis(others, first, 0.0, axis=0)
     tail = sum_axis(others, 0)
-    return _Groups(maximum, shifted, tail, exponentials / (1.0 + tail) + 0.0)
+    return Groups(maximum, shifted, tail, exponentials / (1.0 + tail) + 0.0)
 
 
 @unary("log_softmax")
 def log_softmax(x: Array, *, axis: int) -> Forward:
     """x - log(sum of e^x) over `axis`; never -0.0. Raises ClassAxisOutOfBounds, NoClasses."""
-    _require_classes(x, axis)
-    groups = _normalise(np.moveaxis(x, axis, 0))
+    require_classes(x, axis)
+    groups = normalise(np.moveaxis(x, axis, 0))
     p = np.moveaxis(groups.probabilities, 0, axis)
 
     def vjp(g: Array) -> tuple[Array]:
         return (g - p * np.expand_dims(sum_axis(g, axis), axis),)
 
-    return np.moveaxis(groups.shifted - groups.log_sum + 0.0, 0, axis), vjp
+    return np.moveaxis(groups.log_probabilities, 0, axis), vjp
 
 
 @unary("causal_softmax")
@@ -68,7 +74,7 @@ def causal_softmax(x: Array) -> Forward:
         raise ShapeMismatch(layer="causal softmax", part="scores", expected=expected, found=x.shape)
     visible = np.tri(x.shape[-1], dtype=np.bool_)
     keys_first = np.moveaxis(np.where(visible, x, -np.inf), -1, 0)
-    p = np.moveaxis(_normalise(keys_first).probabilities, 0, -1)
+    p = np.moveaxis(normalise(keys_first).probabilities, 0, -1)
 
     def vjp(g: Array) -> tuple[Array]:
         mean = sum_axis(np.where(visible, g * p, 0.0), x.ndim - 1)[..., None]
@@ -84,11 +90,11 @@ def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int] | IndexArray
     A group is one row-major coordinate of the axes other than `axis`. Raises
     ClassAxisOutOfBounds, NoClasses, ShapeMismatch, EmptyTargets, TargetOutOfBounds, in this order.
     """
-    _require_classes(x, axis)
+    require_classes(x, axis)
     classes_first = np.moveaxis(x, axis, 0)
     logits = classes_first.reshape(x.shape[axis], -1 if x.size else 0)
-    target = _checked_targets(logits.shape, targets)
-    groups = _normalise(logits)
+    target = checked_targets(logits.shape, targets)
+    groups = normalise(logits)
     count = float(len(targets))
     group = np.arange(len(targets))
 
@@ -98,10 +104,10 @@ def indexed_mean_nll(x: Array, *, axis: int, targets: Sequence[int] | IndexArray
         scaled = difference * (g / count) + 0.0
         return (np.moveaxis(scaled.reshape(classes_first.shape), 0, axis),)
 
-    return _mean_loss(groups, logits[target, group], count), vjp
+    return mean_loss(groups, logits[target, group], count), vjp
 
 
-def _mean_loss(groups: _Groups, chosen: Array, count: float) -> Array:
+def mean_loss(groups: Groups, chosen: Array, count: float) -> Array:
     """The mean of (m - x[target]) + log_sum, scaled term by term only where a sum overflows."""
     gap = groups.maximum - chosen
     loss = gap + groups.log_sum
@@ -112,14 +118,19 @@ def _mean_loss(groups: _Groups, chosen: Array, count: float) -> Array:
     return np.asarray(sum_axis(scaled_gap + groups.log_sum / count, 0) + 0.0)
 
 
-def _require_classes(x: Array, axis: int) -> None:
+def require_classes(x: Array, axis: int) -> None:
+    """Raise ClassAxisOutOfBounds or NoClasses."""
     if not 0 <= axis < x.ndim:
         raise ClassAxisOutOfBounds(axis=axis, rank=x.ndim)
     if x.shape[axis] == 0:
         raise NoClasses(axis=axis)
 
 
-def _checked_targets(shape: tuple[int, int], targets: Sequence[int] | IndexArray) -> IndexArray:
+def checked_targets(shape: tuple[int, int], targets: Sequence[int] | IndexArray) -> IndexArray:
+    """One class for each group of logits (classes, groups).
+
+    Raises ShapeMismatch, EmptyTargets, TargetOutOfBounds.
+    """
     classes, groups = shape
     if len(targets) != groups:
         raise ShapeMismatch(layer="mean NLL", part="targets", expected=groups, found=len(targets))

@@ -1,10 +1,10 @@
-"""Sums and means over one axis."""
+"""Sums, means and maxima over one axis."""
 
 import numpy as np
 
 from ..arrays import Array
 from ..numerics import sum_axis as sum_axis_
-from .errors import EmptyMeanAxis, ReductionAxisOutOfBounds
+from .errors import EmptyMaxAxis, EmptyMeanAxis, ReductionAxisOutOfBounds
 from .operation import Forward, unary
 
 
@@ -22,6 +22,26 @@ def mean_axis(x: Array, *, axis: int, keep: bool = False) -> Forward:
     if x.shape[axis] == 0:
         raise EmptyMeanAxis(axis=axis)
     return _reduce(x, axis, keep=keep, divisor=x.shape[axis])
+
+
+@unary("max")
+def max_axis(x: Array, *, axis: int, keep: bool = False) -> Forward:
+    """The largest element over `axis`; of several the first has it, and all of the gradient.
+
+    Raises ReductionAxisOutOfBounds, then EmptyMaxAxis.
+    """
+    _require_axis(x, axis)
+    if x.shape[axis] == 0:
+        raise EmptyMaxAxis(axis=axis)
+    first = np.expand_dims(np.argmax(x, axis=axis), axis)
+    largest = np.take_along_axis(x, first, axis=axis)
+
+    def vjp(g: Array) -> tuple[Array]:
+        to_first = np.zeros(x.shape)
+        np.put_along_axis(to_first, first, g if keep else np.expand_dims(g, axis), axis=axis)
+        return (to_first,)
+
+    return largest if keep else largest.squeeze(axis), vjp
 
 
 def _require_axis(x: Array, axis: int) -> None:

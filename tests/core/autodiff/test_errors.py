@@ -25,6 +25,7 @@ from llm_trace.core.autodiff import (
     log,
     log_softmax,
     matmul,
+    max_axis,
     mean_axis,
     mul,
     parameter,
@@ -45,6 +46,7 @@ from llm_trace.core.autodiff import errors as tape_errors
 from llm_trace.core.autodiff.errors import (
     AxisOutOfBounds,
     ClassAxisOutOfBounds,
+    EmptyMaxAxis,
     EmptyMeanAxis,
     EmptyTargets,
     FullyMaskedRow,
@@ -119,6 +121,7 @@ TEXTS: list[tuple[CoreError, str]] = [
     ),
     (ReductionAxisOutOfBounds(axis=2, rank=1), "reduction axis 2 is out of bounds for rank 1"),
     (EmptyMeanAxis(axis=1), "cannot compute mean over empty axis 1"),
+    (EmptyMaxAxis(axis=0), "cannot compute max over empty axis 0"),
     (ReshapeElementCount(current=6, requested=8), "cannot reshape 6 elements into 8 elements"),
     (
         MatmulRank(side="left", rank=1),
@@ -496,6 +499,11 @@ REFUSED: dict[str, tuple[Callable[[], object], CoreError]] = {
         lambda: mean_axis(zeros(2, 0), axis=1, keep=True),
         EmptyMeanAxis(axis=1),
     ),
+    "max axis before empty axis": (
+        lambda: max_axis(zeros(0), axis=1),
+        ReductionAxisOutOfBounds(axis=1, rank=1),
+    ),
+    "max of nothing": (lambda: max_axis(zeros(2, 0), axis=1), EmptyMaxAxis(axis=1)),
     "matmul left rank before right rank": (
         lambda: matmul(zeros(3), zeros(3)),
         MatmulRank(side="left", rank=1),

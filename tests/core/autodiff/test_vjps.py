@@ -146,7 +146,7 @@ CASES = [
     ),
     *(
         Case(name, (shape,), {"axis": axis, "keep": keep})
-        for name in ("sum_axis", "mean_axis")
+        for name in ("sum_axis", "mean_axis", "max_axis")
         for shape, axis in REDUCTIONS
         for keep in (False, True)
     ),
@@ -606,3 +606,11 @@ def test_random_graphs_have_the_bits_of_scalar_loops(seed: int, size: int) -> No
     shapes = shapes[: int(rng.integers(1, 5))]
     values = [rng.normal(size=shape) for shape in shapes]
     run_both(replay(random_steps(shapes, size, rng)), values, seed).assert_equal_bits()
+
+
+def test_of_equal_largest_elements_the_first_has_the_gradient() -> None:
+    x = parameter([[2.0, 3.0, 3.0], [-0.0, 0.0, -1.0]])
+    y = ops.max_axis(x, axis=1)
+    assert y.value.tobytes() == np.array([3.0, -0.0]).tobytes()
+    (dx,) = gradients(y, np.array([5.0, 7.0]), x)
+    assert dx.tolist() == [[0.0, 5.0, 0.0], [7.0, 0.0, 0.0]]

@@ -1,0 +1,1 @@
+"""Arrays without derivatives: layout in memory, views, broadcasting and raw probabilities."""
