@@ -6,13 +6,15 @@ another. Lines outside of them are a trace without a name.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..escaping import shown
-from .lines import Line, TraceError, TraceLines, parse_line
-from .records import Record
+from .lines import Line, LineParser, TraceError, TraceLines
 
-Schemas = Callable[[str], Sequence[type[Record]] | None]
+if TYPE_CHECKING:
+    from .records import Record
+
+Schemas = Callable[[str], "Sequence[type[Record]] | None"]
 """The record classes of the trace of that name, None if it is not known."""
 
 _HELD = 1024  # lines that may come before the first with a separator
@@ -49,6 +51,7 @@ class TextEvents:
     def __init__(self, lines: TraceLines) -> None:
         self.file = lines.file
         self._lines = lines
+        self._parser = LineParser(lines.file)
         self._waiting: deque[Event | TraceError] = deque()
         self._open: Begin | None = None
         self._separator = ""  # of the whole file, known after the first line that has one
@@ -90,7 +93,7 @@ class TextEvents:
             return error
 
     def _checked(self, text: str) -> Line:
-        line = parse_line(text, self._lines.number, self.file)
+        line = self._parser.parse(text, self._lines.number)
         if line.separator and line.separator != (self._separator or line.separator):
             expected = f"{_MARKS[self._separator]} after the kind, as above"
             raise self._error(line.number, expected, _MARKS[line.separator], len(line.kind) + 1)

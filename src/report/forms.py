@@ -5,19 +5,32 @@ exponent or is not finite is a real, and a JSON string is what it says. Items of
 where commas join them or brackets enclose them. Everything else is a string.
 
 Whatever JSON would not be spelled as the very text that it came from carries that text beside it,
-reals always: `field_json` asks `spelled`, from which `render` has its text.
+reals always: `field_json` asks `spelled`, from which `render` has its text. Where JSON may be
+spelled in several ways, `beside_text` takes the one of a text that it is compared with.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .json_values import json_real, json_text, quoted_text, real_of_json
+from .json_values import (
+    Digits,
+    as_json,
+    carries_text,
+    json_real,
+    json_text,
+    quoted_text,
+    real_of_json,
+)
 from .lines import CONTROL, Part
-from .records import Field
+from .plain_values import ABSENT
 from .style import CANONICAL
-from .values import ABSENT
+
+if TYPE_CHECKING:
+    from .records import Field
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,640}")  # as many digits as int() takes in any environment
 _REAL = (
@@ -25,6 +38,8 @@ _REAL = (
     r"|(?i:inf|infinity|nan))"
 )
 _REALS = re.compile(rf"{_REAL}(?:,{_REAL})*+")
+_BARE = re.compile(r"[!#-~][!-~]*")
+_NOT_FINITE = re.compile(r"[-+]?(?:[iI]nf(?:inity)?|[nN][aA][nN])")
 _WORD = re.compile(r'[^\s,"\[\]]+')
 _WORDS = {"true": True, "false": False, ABSENT: None}
 _DEPTH = 8  # of brackets; deeper ones are a string
@@ -83,10 +98,44 @@ def field_json(part: Part, declared: Field | None, separator: str) -> Iterator[s
         yield f',"text":{json_text(part.text)}}}'
 
 
+def is_not_finite(text: str) -> bool:
+    """Whether a text is an infinity or not a number."""
+    return _NOT_FINITE.fullmatch(text) is not None
+
+
+def as_text(value: Any) -> str:
+    """A JSON value as a trace prints it, a string without quotes where it is a word."""
+    if isinstance(value, str):
+        return value if type(value) is Digits else _word(value)
+    return _beside(value, "") or ABSENT
+
+
+def beside_text(value: Any, text: str, *, words: bool = False) -> str:
+    """A JSON value as a trace prints it; where it prints in several ways, as `text` does.
+
+    A string that a text would not say is quoted, unless the field is known to hold `words`.
+    """
+    told = _beside(value, text)
+    if told != text or words or text.startswith('"') or carries_text(value):
+        return told
+    strings = [*_strings(value)]
+    return as_json(value) if strings and strings != [*_strings(typed(text))] else told
+
+
+def digits_text(value: Any) -> str:
+    """The digits of a JSON value, without the text beside them."""
+    return _loosely(value["value"] if carries_text(value) else value)
+
+
+def printed_text(value: Any) -> str:
+    """The text beside a JSON value, or its digits."""
+    return str(value["text"]) if carries_text(value) else _loosely(value)
+
+
 def _carried(told: dict[str, Any], declared: Field | None) -> str:
     """The text beside a value, if it stands for that."""
     text = told.get("text")
-    if told.keys() != {"value", "text"} or not isinstance(text, str):
+    if not (carries_text(told) and isinstance(text, str)):
         raise ValueError("an object of a value and its text")
     if declared and declared.type.carries_text:
         with suppress(ValueError):
@@ -189,3 +238,62 @@ def _json(value: Any) -> Iterator[str]:
         yield "]"
     else:
         yield json_text(value)
+
+
+def _beside(value: Any, text: str) -> str:
+    match value:
+        case bool():
+            words = ("true", "yes", "pass") if value else ("false", "no", "fail")
+            return text if text in words else words[0]
+        case Digits():
+            return value
+        case str():
+            said = quoted_text(text) if text.startswith('"') else text
+            return text if said == value else _word(value)
+        case []:
+            return text if text in ("scalar", "[]", "") else ABSENT
+        case [*_] if text.startswith("["):
+            return f"[{_loosely(value)}]"
+        case [*extents] if "x" in text and _are_digits(extents):
+            return "x".join(extents)
+        case [*items] if all(map(_are_digits, items)):
+            return ",".join("x".join(item) or "scalar" for item in items)
+    return printed_text(value)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a value that stand for no number."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str) and type(value) is not Digits and not is_not_finite(value):
+        yield value
+
+
+def _loosely(value: Any) -> str:
+    """Lists joined by commas, those inside them in brackets, whatever would be typed as these."""
+    match value:
+        case None | []:
+            return ABSENT
+        case list():
+            return ",".join(map(_item, value))
+        case Digits():
+            return value
+        case str():
+            return _word(value)
+    return as_json(value)
+
+
+def _item(value: Any) -> str:
+    if value == []:
+        return "[]"
+    return f"[{_loosely(value)}]" if isinstance(value, list) else _loosely(value)
+
+
+def _word(text: str) -> str:
+    return text if _BARE.fullmatch(text) else json_text(text)
+
+
+def _are_digits(value: Any) -> bool:
+    """Whether it is a list of numbers."""
+    return isinstance(value, list) and all(type(item) is Digits for item in value)

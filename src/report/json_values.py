@@ -3,8 +3,13 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from typing import Any
 
-from ..core.numerics.digits import shortest
+
+class Digits(str):
+    """A number in JSON, as it is spelled in the file."""
+
+    __slots__ = ()
 
 
 def json_text(value: object) -> str:
@@ -33,7 +38,9 @@ def quoted_text(text: str) -> str | None:
 
 def json_real(value: float) -> str:
     """Shortest round-trip digits; what JSON has no number for becomes a string."""
-    return repr(value) if value - value == 0.0 else f'"{shortest(value)}"'
+    if value - value == 0.0:
+        return repr(value)
+    return '"NaN"' if value != value else '"inf"' if value > 0 else '"-inf"'
 
 
 def real_of_json(value: object) -> float:
@@ -46,3 +53,22 @@ def real_of_json(value: object) -> float:
         if isinstance(value, str) and value in ("inf", "-inf", "NaN"):
             return float(value)
     raise ValueError("a real in JSON")
+
+
+def carries_text(value: object) -> bool:
+    """Whether a JSON value is an object of a value and the text that a trace prints."""
+    return isinstance(value, dict) and value.keys() == {"value", "text"}
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON again, its numbers as they were spelled."""
+    import json
+
+    match value:
+        case Digits():
+            return str(value)
+        case list():
+            return f"[{','.join(map(as_json, value))}]"
+        case dict():
+            return f"{{{','.join(f'{json.dumps(key)}:{as_json(value[key])}' for key in value)}}}"
+    return json.dumps(value)

@@ -7,11 +7,12 @@ the JSON holds: no value can bring another field or line with it.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..escaping import shown
 from .events import Begin, End, Event, Schemas, TextEvents
 from .forms import field_text
+from .json_values import Digits
 from .lines import (
     CONTROL,
     JSON,
@@ -23,9 +24,12 @@ from .lines import (
     TraceLines,
     parse_line,
 )
-from .records import Field
+
+if TYPE_CHECKING:
+    from .records import Field
 
 _DIGITS = 640  # of an integer: as many as int() takes in any environment
+_DEPTH = 100  # of lists and objects in each other
 _PLACE = re.compile("[1-9][0-9]{0,4}")  # of a word alone
 _SPACE = re.compile("[ \t]*")
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?Infinity|NaN)')  # or a string, to pass over it
@@ -77,15 +81,11 @@ class JsonEvents:
         if self._finished:
             raise self._error(number, 1, "nothing after a line without an end", shown(text))
         members = read_object(text, number, self.file)
-        kind = members.get("record")
-        if kind is None:
-            raise self._error(number, 1, 'a "record" that says its kind', shown(text))
-        if not isinstance(kind.value, str) or not KIND.fullmatch(kind.value):
-            raise self._error(number, kind.column, "a kind such as FIXTURE", kind.text)
+        kind = _kind(members, text, number, self.file)
         del members["record"]
-        if kind.value == "TRACE":
+        if kind == "TRACE":
             return self._frame(members, number)
-        return self._line(kind.value, members, number)
+        return self._line(kind, members, number)
 
     def _finish(self, number: int) -> None:
         if self._finished:
@@ -222,6 +222,42 @@ def read_object(text: str, number: int, file: str) -> dict[str, Member]:
     return found
 
 
+def spelled_record(text: str, number: int, file: str) -> tuple[str, dict[str, Any]]:
+    """The kind and fields of a line, its numbers as they are spelled. Raises TraceError."""
+    try:
+        found = _SPELLED.decode(text)
+    except (ValueError, RecursionError):  # told with its place by what reads it again
+        found = None
+    kind = found.pop("record", None) if isinstance(found, dict) else None
+    if not isinstance(kind, str) or not KIND.fullmatch(kind):
+        kind = _kind(read_object(text, number, file), text, number, file)
+    deep = text.count("[") + text.count("{") > _DEPTH and _is_deep(found)
+    if deep or not isinstance(found, dict):
+        raise TraceError(file, number, 1, "fewer brackets in brackets", shown(text))
+    return kind, found
+
+
+def _kind(members: Mapping[str, Member], text: str, number: int, file: str) -> str:
+    """What the key `record` says."""
+    kind = members.get("record")
+    if kind is None:
+        raise TraceError(file, number, 1, 'a "record" that says its kind', shown(text))
+    if not isinstance(kind.value, str) or not KIND.fullmatch(kind.value):
+        raise TraceError(file, number, kind.column, "a kind such as FIXTURE", kind.text)
+    return kind.value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEPTH):
+        inner: list[Any] = []
+        for item in level:
+            inner += item if isinstance(item, list) else ()
+            inner += item.values() if isinstance(item, dict) else ()
+        level = inner
+    return any(isinstance(item, list | dict) for item in level)
+
+
 def _value(text: str, at: int, number: int, file: str) -> tuple[Any, int]:
     """The JSON value that begins at `at`, and where the next mark is."""
     try:
@@ -274,6 +310,9 @@ def _constant(word: str) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer, parse_constant=_constant)
+_SPELLED = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=Digits, parse_float=Digits, parse_constant=_constant
+)
 
 
 def _placed(members: Iterable[Member]) -> list[Member]:

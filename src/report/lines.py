@@ -21,6 +21,9 @@ _WORD = r"[A-Za-z][A-Za-z0-9]*+(?:[-_.][A-Za-z0-9]++)*+"
 KIND = re.compile(_WORD)
 _KEY = re.compile(rf"{_WORD}=")
 _QUOTED = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
+_OFTEN = 8  # lines with the same keys before an expression for them is worth its time
+_MOST_KEYS = 100  # of a line that gets one
+_MOST_PATTERNS = 4  # of a kind
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """What no line of a text may hold."""
 
@@ -181,6 +184,64 @@ class TraceLines:
         if self.controlled and (control := CONTROL.search(text)):
             raise self.error(number, control.start() + 1, "printable text", ascii(control[0]))
         return text
+
+
+class LineParser:
+    """Parses the lines of a file; those with the keys of earlier ones by one expression."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._known: dict[str, list[tuple[tuple[str, ...], re.Pattern[str]]]] = {}  # by kind
+        self._seen: dict[tuple[str, ...], int] = {}  # how often a kind's keys came
+
+    def parse(self, text: str, number: int) -> Line:
+        """What `parse_line` says of a line. Raises TraceError."""
+        found = self._found(text)
+        if found is None:
+            return self._parsed(text, number)
+        kind, keys, values = found
+        columns = [start + 1 for start, _ in values.regs[1:]]
+        parts = tuple(map(Part, keys, values.groups(), columns))
+        return Line(number, kind, parts, text[len(kind)])
+
+    def texts(self, text: str, number: int) -> tuple[str, dict[str, str]]:
+        """The kind and the text of each field. Raises TraceError."""
+        found = self._found(text)
+        if found is None:
+            line = self._parsed(text, number)
+            return line.kind, {part.key: part.text for part in line.parts}
+        kind, keys, values = found
+        return kind, dict(zip(keys, values.groups(), strict=True))
+
+    def _found(self, text: str) -> tuple[str, tuple[str, ...], re.Match[str]] | None:
+        word = KIND.match(text)
+        for keys, pattern in self._known.get(word[0], ()) if word else ():
+            if word and (values := pattern.fullmatch(text)):
+                return word[0], keys, values
+        return None
+
+    def _parsed(self, text: str, number: int) -> Line:
+        """The slow way, remembered for kinds that come often with the same keys."""
+        line = parse_line(text, number, self.file)
+        if 0 < len(line.parts) <= _MOST_KEYS:
+            keys = tuple(part.key for part in line.parts)
+            identity = (line.kind, line.separator, *keys)
+            seen = self._seen[identity] = self._seen.get(identity, 0) + 1
+            known = self._known.setdefault(line.kind, [])
+            if seen == _OFTEN and len(known) < _MOST_PATTERNS:
+                known.append((keys, _pattern(line)))
+        return line
+
+
+def _pattern(line: Line) -> re.Pattern[str]:
+    """What fits lines of this kind, separator and keys, with a group for each value."""
+    mark = re.escape(line.separator)
+    value = rf'((?:[^"{mark}][^{mark}]*+)?+|{_QUOTED.pattern})'
+    fields = (
+        f"({_WORD})" if part.key == str(place) else f"{re.escape(part.key)}={value}"
+        for place, part in enumerate(line.parts, 1)
+    )
+    return re.compile(f"{re.escape(line.kind)}{mark}{mark.join(fields)}")
 
 
 def parse_line(text: str, number: int, file: str) -> Line:

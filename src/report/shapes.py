@@ -1,16 +1,20 @@
 """How many values a field should have: from its declaration, or from a shape beside it."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..escaping import shown
 from .forms import typed
 from .lines import Part
 from .plain_values import shape_text
-from .records import Field, Record
+
+if TYPE_CHECKING:
+    from .records import Field, Record
 
 _SHAPE = re.compile(r"(?:(?P<of>.+)[-_])?shape")
 _EXTENTS = re.compile(r"scalar|\[\]|(?P<open>\[)?[0-9]+(?:(?:x|, ?)[0-9]+)*+(?(open)\])")

@@ -152,7 +152,7 @@ def test_original_traces_differ_where_they_were_edited(tmp_path: Path) -> None:
         (b"X \xff=1\n", "1:3: expected UTF-8, found byte 0xff"),
         (b"X a=1\nY a=1\r\n", "2:6: expected LF as above, found CRLF"),
         (b"\x1f\x8b\x08", "1:2: expected UTF-8, found byte 0x8b"),
-        (b"{" * 100_000, "1:2: expected a JSON object"),
+        (b"{" * 100_000, "1:3: expected JSON"),
         (b"no trace, at all\n", "1:4: expected key=value, found 'trace,'"),
     ],
 )

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from ...escaping import distinct
+from ...report.forms import beside_text
+from ...report.json_values import as_json
 from ...report.lines import TraceError
 from .alignment import Alignment, Pair, aligned, paired_sections
-from .json_lines import alike, as_json, beside_json, beside_text
+from .json_pairs import alike, beside_json
 from .keys import Classes, Keys, unknown
 from .notes import frames, line_ends
 from .numbers import count, count_nans

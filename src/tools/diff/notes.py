@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ...report.json_values import as_json
 from .alignment import moves
-from .json_lines import as_json
 from .sources import Section, Source
 
 Sections = tuple[Section | None, Section | None]

@@ -21,7 +21,6 @@ _EXPONENT = r"[eE][-+]?[0-9]+"
 _REAL_TEXT = rf"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:{_EXPONENT})?"
 _NOT_FINITE_TEXT = r"[-+]?(?:[iI]nf(?:inity)?|[nN][aA][nN])"
 _NUMBER = re.compile(rf"{_REAL_TEXT}|{_NOT_FINITE_TEXT}")
-_NOT_FINITE = re.compile(_NOT_FINITE_TEXT)
 _NUMBERS = re.compile(rf"(?<![^{MARKS}])(?:{_NUMBER.pattern})(?![^{MARKS}])")
 _REALS = re.compile(
     rf"(?<![^{MARKS}])(?:[-+]?(?:[0-9]*\.[0-9]*(?:{_EXPONENT})?|[0-9]+{_EXPONENT})|{_NOT_FINITE_TEXT})"
@@ -92,11 +91,6 @@ def number(text: str) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:  # an exponent beyond 18 digits
         return None
-
-
-def is_not_finite(text: str) -> bool:
-    """Whether a text is an infinity or not a number."""
-    return _NOT_FINITE.fullmatch(text) is not None
 
 
 def is_real(text: str) -> bool:

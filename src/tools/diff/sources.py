@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from sys import getsizeof
 from typing import Any, NamedTuple
 
-from ...report.lines import TEXT, TraceLines, parse_line
+from ...report.forms import as_text
+from ...report.jsonl import spelled_record
+from ...report.lines import TEXT, LineParser, TraceLines, parse_line
 from ...report.reading import opened
-from .json_lines import as_text, json_record
 
 _HELD = 67_000_000  # bytes of a file's lines in memory, half of them in JSON
 _JSON = TEXT._replace(marks=TEXT.marks // 2, strings=TEXT.strings // 4)
@@ -48,6 +49,7 @@ class Source:
     def __init__(self, name: str, lines: list[str], newline: str | None, complete: bool) -> None:
         self.name = name
         self.lines = lines
+        self._parser = LineParser(name)
         self.newline = newline or "\n"
         self.complete = complete
         self.is_json = bool(lines) and lines[0].startswith("{")
@@ -83,10 +85,8 @@ class Source:
         """The record of a line. Raises TraceError."""
         text = self.lines[index]
         if self.is_json:
-            fields = json_record(text, index + 1, self.name)
-            return RecordTexts(fields.pop("record"), fields, True)
-        line = parse_line(text, index + 1, self.name)
-        return RecordTexts(line.kind, {part.key: part.text for part in line.parts}, False)
+            return RecordTexts(*spelled_record(text, index + 1, self.name), True)
+        return RecordTexts(*self._parser.texts(text, index + 1), False)
 
     def kind(self, index: int) -> str:
         """The kind of a line, without parsing the rest if that is possible."""
