@@ -14,6 +14,7 @@ from ..report.lines import Line, TraceError, parse_line
 from ..report.reading import fixtures_beside, opened
 from ..report.stdout import tell
 from ..traces import Entry, entries, find, named, schema
+from .blame.reference import reference_of
 from .formulas.document import Document
 
 
@@ -50,6 +51,23 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
     return Loaded(
         source, trace.name, (*lines,), entry, Document(lines, trace.schema, numbers, source)
     )
+
+
+def reference(source: str, fixture: str | None = None) -> tuple[str, Document]:
+    """The trace called `source`, or in that file, and its records. Raises LlmTraceError.
+
+    By name, its reals have all their digits; the fixture of a file is known, or nothing follows.
+    """
+    entry = find(source)
+    if entry is not None and not entry.trains:
+        trace = entry.load()
+        numbers = _fixture(entry, fixture) if fixture else trace.fixture()
+        return trace.name, reference_of(trace, numbers)
+    found = loaded(source, fixture)
+    if found.document is None:
+        expected = "a trace that this program declares"
+        raise Unexpected(printable(source), expected, printable(found.title))
+    return found.title, found.document
 
 
 def _from_file(file: str, fixture: str | None) -> Loaded:

@@ -73,15 +73,33 @@ class Document:
         fixture: object | None = None,
         file: str = "trace",
     ) -> None:
+        by_kind = {declared.kind: declared for declared in classes}
+        self._hold(
+            [
+                Entry(ordinal, line, _read(line, by_kind, file))
+                for ordinal, line in enumerate(line for line in lines if not line.frame())
+            ],
+            classes,
+            fixture,
+        )
+        _require_counts(self.entries, self.sizes, file)
+
+    @classmethod
+    def of(
+        cls, entries: list[Entry], classes: Sequence[type[Record]], fixture: object | None
+    ) -> Document:
+        """A document of records that were not read from a file."""
+        made = cls.__new__(cls)
+        made._hold(entries, classes, fixture)
+        return made
+
+    def _hold(
+        self, entries: list[Entry], classes: Sequence[type[Record]], fixture: object | None
+    ) -> None:
         self.classes = {declared.__name__: declared for declared in classes}
         self.fixture = fixture
-        by_kind = {declared.kind: declared for declared in classes}
-        self.entries = [
-            Entry(ordinal, line, _read(line, by_kind, file))
-            for ordinal, line in enumerate(line for line in lines if not line.frame())
-        ]
-        self.sizes = [entry for entry in self.entries if type(entry.record) is classes[0]][:1]
-        _require_counts(self.entries, self.sizes, file)
+        self.entries = entries
+        self.sizes = [entry for entry in entries if type(entry.record) is classes[0]][:1]
         self.chosen: dict[tuple[int, str], str | None] = {}  # formulas whose conditions were tried
         self._sharing: dict[object, dict[tuple[Any, ...], list[Entry]]] = {}
 

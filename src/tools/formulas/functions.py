@@ -17,11 +17,15 @@ from ...core.numerics.error_function import erf
 from ...core.numerics.float32 import nearest
 from ...core.numerics.norms import spectral_norm
 from ...core.numerics.trigonometric import cos, sin
+from . import bounded
+from .bounded import Bounded, Unclear, accumulated, chosen, lifted, mapped, parted, values_of
+from .bounded import bounded as within
 from .numbers import Numbers, Traced, arranged, elements, numbers, plain_values, traced
 from .terms import Place, Term, added, called, multiplied
 from .tracing import Flags, Graph
 
 Function = Callable[..., Any]
+SINGLE = 2.0**-24  # one rounding to float32
 _MADE = 1 << 20  # numbers in an array that is made by a size alone
 _WRITTEN_OUT = 64  # products in one element of a matrix product; of longer ones only the name
 
@@ -33,6 +37,8 @@ def elementwise(name: str, function: Callable[[Array], Array]) -> Function:
         array = numbers(values)
         if isinstance(array, Traced):
             return traced(array.graph, array.graph.elementwise(written, elements(array)))
+        if isinstance(array, Bounded):
+            return mapped(name, function, array)
         with np.errstate(all="ignore"):
             return np.asarray(function(elements(array))).view(Numbers)
 
@@ -43,7 +49,11 @@ def elementwise(name: str, function: Callable[[Array], Array]) -> Function:
     return applied
 
 
-def reduction(plain: Callable[[Array, int], Array], term: Callable[[Sequence[Term]], Term]) -> Any:
+def reduction(
+    plain: Callable[[Array, int], Array],
+    term: Callable[[Sequence[Term]], Term],
+    margin: Callable[[Bounded, int], Bounded],
+) -> Any:
     """A reduction over one axis, or over all elements in row-major order."""
 
     def reduced(values: Any, axis: int | None = None) -> Numbers:
@@ -51,6 +61,8 @@ def reduction(plain: Callable[[Array, int], Array], term: Callable[[Sequence[Ter
         items = elements(array) if axis is not None else elements(array).reshape(-1)
         if isinstance(array, Traced):
             return traced(array.graph, array.graph.reduced(term, np.moveaxis(items, axis or 0, -1)))
+        if isinstance(array, Bounded):
+            return margin(array if axis is not None else lifted(array.reshape(-1), 0.0), axis or 0)
         return np.asarray(plain(items, axis or 0)).view(Numbers)
 
     return reduced
@@ -92,7 +104,18 @@ def _added32(terms: Sequence[Term]) -> Term:
     return called("sum32", float(_sum32(np.array([term.value for term in terms]), 0)), *terms)
 
 
-summed = reduction(lambda x, axis: sum_axis(x, axis), added)
+def _norm_within(array: Bounded, axis: int) -> Bounded:
+    return mapped("sqrt", np.sqrt, bounded.added(lifted(array * array, array.unit), axis))
+
+
+def _sum32_within(array: Bounded, axis: int) -> Bounded:
+    unit, array.unit = array.unit, max(array.unit, SINGLE)
+    total = bounded.added(array, axis)
+    total.unit = array.unit = unit
+    return total
+
+
+summed = reduction(lambda x, axis: sum_axis(x, axis), added, bounded.added)
 
 
 def mean(values: Any, axis: int | None = None) -> Any:
@@ -133,6 +156,8 @@ def reshape(values: Any, *shape: int) -> Numbers:
 
 def where(condition: Any, a: Any, b: Any) -> Numbers:
     """`a` where the condition holds, else `b`."""
+    if any(isinstance(value, Bounded | Unclear) for value in (condition, a, b)):
+        return chosen(condition, a, b)
     holds = np.asarray(plain_values(condition), bool)
     return arranged(lambda arrays: np.where(holds, *arrays), a, b)
 
@@ -204,12 +229,22 @@ def largest_stretch(matrix: Any) -> Numbers:
 
     if isinstance(array, Traced):
         return traced(array.graph, array.graph.reduced(written, elements(array).reshape(-1)))
+    if isinstance(array, Bounded):
+        values, margins = parted(array, array.unit)
+        margin = _size_of(margins + 8 * array.unit * np.abs(values))
+        return within(stretch(values), margin, array.unit)
     return numbers(stretch(array))
+
+
+def _size_of(matrix: Array) -> float:
+    return math.sqrt(float(sum_axis((matrix * matrix).reshape(-1), 0)))
 
 
 def cumulative_sum(values: Any) -> Numbers:
     """The sums of the first element, the first two, and so on."""
     array = numbers(values)
+    if isinstance(array, Bounded):
+        return accumulated(array)
     if not isinstance(array, Traced):
         return np.add.accumulate(elements(array)).view(Numbers)
     graph, items = array.graph, elements(array)
@@ -236,6 +271,9 @@ def without_overflow(expression: Callable[[Any, int], Numbers]) -> Function:
     def applied(values: Any, axis: int = -1) -> Numbers:
         array = numbers(values)
         along = axis % array.ndim
+        if isinstance(array, Bounded):
+            largest = values_of(array).max(along, keepdims=True, initial=-np.inf)
+            return expression(array - largest.view(Numbers), along)
         if not isinstance(array, Traced):
             return stable(elements(array), along)
         graph, items = array.graph, np.moveaxis(elements(array), along, -1)
@@ -314,14 +352,14 @@ FUNCTIONS: dict[str, Function] = {
     "log": elementwise("log", log),
     "log_softmax": without_overflow(_log_shares),
     "matrix_product": matrix_product,
-    "max": reduction(lambda x, axis: np.max(x, axis), _largest),
+    "max": reduction(lambda x, axis: np.max(x, axis), _largest, bounded.largest),
     "mean": mean,
-    "norm": reduction(lambda x, axis: np.sqrt(sum_axis(x * x, axis)), _norm),
+    "norm": reduction(lambda x, axis: np.sqrt(sum_axis(x * x, axis)), _norm, _norm_within),
     "one_hot": one_hot,
     "outer": outer,
     "pairs": pairs,
     "picked": picked,
-    "prod": reduction(lambda x, axis: np.multiply.reduce(x, axis), multiplied),
+    "prod": reduction(lambda x, axis: np.multiply.reduce(x, axis), multiplied, bounded.multiplied),
     "reshape": reshape,
     "sigmoid": elementwise("sigmoid", sigmoid),
     "silu": elementwise("silu", _silu),
@@ -333,7 +371,7 @@ FUNCTIONS: dict[str, Function] = {
     "sqrt": elementwise("sqrt", np.sqrt),
     "stack": stack,
     "sum": summed,
-    "sum32": reduction(_sum32, _added32),
+    "sum32": reduction(_sum32, _added32, _sum32_within),
     "tanh": elementwise("tanh", tanh),
     "where": where,
     "zeros": zeros,

@@ -28,6 +28,9 @@ _OPERATIONS: dict[np.ufunc, Callable[..., Term]] = {
 }
 
 
+_REALS = (np.float64, np.complex128)  # complex ones are bounded: a value and its margin
+
+
 class Numbers(np.ndarray[Any, Any]):
     """An array of float64 whose `@` adds up in index order."""
 
@@ -40,6 +43,10 @@ class Numbers(np.ndarray[Any, Any]):
 
     def __rmatmul__(self, other: Any) -> Numbers:
         return numbers(other) @ self
+
+    def arranged(self, function: Callable[[Sequence[Array]], Any], arrays: Any) -> Numbers:
+        """What a function that only moves elements makes of arrays of this kind."""
+        raise NotImplementedError
 
 
 class Traced(Numbers):
@@ -70,7 +77,7 @@ class Traced(Numbers):
 
 def numbers(values: Any) -> Numbers:
     """Anything that a formula can hold as an array."""
-    if isinstance(values, Traced) or getattr(values, "dtype", None) == np.float64:
+    if isinstance(values, Traced) or getattr(values, "dtype", None) in _REALS:
         return values if isinstance(values, Numbers) else np.asarray(values).view(Numbers)
     if isinstance(values, Term):
         return of_terms([values], ())
@@ -128,7 +135,11 @@ def together(*values: Any) -> tuple[Numbers, ...]:
 
 def arranged(function: Callable[[Sequence[Array]], Any], *values: Any) -> Numbers:
     """What a function that only moves elements makes of the arrays."""
-    arrays = together(*values)
+    arrays = tuple(numbers(value) for value in values)
+    for array in arrays:
+        if array.dtype == np.complex128:
+            return array.arranged(function, arrays)
+    arrays = together(*arrays)
     result = np.asarray(function([*map(elements, arrays)]))
     first = arrays[0]
     return traced(first.graph, result) if isinstance(first, Traced) else result.view(Numbers)

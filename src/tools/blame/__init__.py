@@ -1,0 +1,1 @@
+"""Whose fault it is: every number of a port against what its own operands give."""
