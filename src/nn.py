@@ -17,7 +17,10 @@ from .core.nn.adam import AdamOptimizer as Adam
 from .core.nn.affine import Affine
 from .core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention, causal, padding
 from .core.nn.clipping import Clipped, clip_by_norm
+from .core.nn.decoder import Decoder, DecoderConfig
+from .core.nn.decoder_block import DecoderBlock
 from .core.nn.dot_product import AttentionPass, attend, causal_attention, self_attention
+from .core.nn.embedding import Embedding
 from .core.nn.encoder import MLP, EncoderBlock, EncoderStack
 from .core.nn.gru import GRU
 from .core.nn.layer import Layer
@@ -31,6 +34,8 @@ from .core.nn.qkv import QKV
 from .core.nn.residual import residual
 from .core.nn.rms_norm import RMSNorm
 from .core.nn.rnn import ElmanCell, StateHead, half_squared_error
+from .core.nn.rope import RoPE
+from .core.nn.rotary_attention import RotaryAttention
 from .core.nn.splitmix64 import SplitMix64
 from .core.nn.swiglu import SwiGLU
 
@@ -44,7 +49,11 @@ __all__ = [
     "AttentionHead",
     "AttentionPass",
     "Clipped",
+    "Decoder",
+    "DecoderBlock",
+    "DecoderConfig",
     "ElmanCell",
+    "Embedding",
     "EncoderBlock",
     "EncoderStack",
     "FusedAttention",
@@ -55,6 +64,8 @@ __all__ = [
     "NamedParameter",
     "PatchEmbedding",
     "RMSNorm",
+    "RoPE",
+    "RotaryAttention",
     "SplitMix64",
     "StateHead",
     "SwiGLU",

@@ -15,6 +15,7 @@ class Style(NamedTuple):
     quoted: bool = True  # text that holds a space is a JSON string
     framed: bool = True  # between TRACE name-vN BEGIN and END
     empty: str = "none"  # a list of reals that has none
+    zero: float = 0.0  # what is smaller than this in a list of an original's is printed as 0
     original: bool = False  # a field holds what the original demo prints in its place, if it does
 
     def spelled(self, words: str) -> str:
@@ -33,3 +34,5 @@ BARS = RUST._replace(
     shape_joiner=",",
     framed=False,
 )
+ZERO = 5e-324  # of `Style.zero`: a zero has no sign
+FLAT = 0.5e-6  # what would be printed as -0.000000 has no sign either

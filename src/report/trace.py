@@ -1,6 +1,8 @@
 """A trace: a name, a version, and the generator whose yields are the lines."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
@@ -15,10 +17,15 @@ Line = str | Iterable[str]
 
 
 class Original(NamedTuple):
-    """What the original demo of a trace's numbers prints."""
+    """What the original demo of a trace's numbers prints.
 
-    report: Callable[[Any], Iterator[Line]]  # the learner report's lines on a fixture
-    style: Style = RUST  # of its trace
+    Its texts are templates over facts (see `templates`), `NAME.report` and `NAME.rust` beside the
+    trace's module NAME. Without a `NAME.rust` its trace has the same records in its own style.
+    """
+
+    report: Callable[[Any], Iterator[Line]] | None = None  # its lines, where there is no template
+    style: Style = RUST
+    facts: Callable[..., Mapping[str, Any]] | None = None  # beside the records and the fixture
 
 
 class Trace(Generic[F]):
@@ -35,15 +42,19 @@ class Trace(Generic[F]):
         generator: Callable[..., Iterator[Record]],
         *,
         training: Callable[..., Any] | None = None,
+        compute: Callable[[Any], Any] | None = None,
+        records: Sequence[type[Record]] = (),
         original: Original | None = None,
         loss: str | None = None,
     ) -> None:
         self.declared = declared
         self.fixture = fixture
         self.training = training
+        self.compute = training or compute
         self.original = original
         self.loss = loss
         self._generator = generator
+        self._records = (*records,)
 
     @property
     def name(self) -> str:
@@ -52,7 +63,10 @@ class Trace(Generic[F]):
 
     def records(self, fixture: F) -> Iterator[Record]:
         """Everything, computed from the fixture alone."""
-        return self._generator(fixture, *([self.training(fixture)] if self.training else []))
+        return self._generator(fixture, *self._computed(fixture))
+
+    def _computed(self, fixture: F) -> tuple[Any, ...]:
+        return (self.compute(fixture),) if self.compute else ()
 
     def trained(self, results: Any) -> "Trace[F]":
         """The same trace with its training done."""
@@ -60,7 +74,9 @@ class Trace(Generic[F]):
 
     @property
     def schema(self) -> tuple[type[Record], ...]:
-        """The record classes of the generator's return annotation, in order."""
+        """The record classes in order, as given or else of the generator's return annotation."""
+        if self._records:
+            return self._records
         (yielded,) = get_args(self._generator.__annotations__["return"])
         return get_args(yielded) or (yielded,)
 
@@ -85,20 +101,44 @@ class Trace(Generic[F]):
         yield f'{{"record":"TRACE","name":"{self.name}","event":"end"}}\n'
 
     def rust(self, fixture: F) -> Iterator[str]:
-        """The trace in the original demo's style and with its exp and log1p, in pieces."""
-        return with_glibc(self.text(fixture, self._original.style))
+        """The original demo's trace with its exp and log1p, in pieces."""
+        template = self._template("rust")
+        if template is None:
+            return with_glibc(self.text(fixture, self._original.style))
+        return with_glibc(self._rendered(template, fixture))
 
     def report(self, fixture: F) -> Iterator[str]:
         """The learner report with the original demo's exp and log1p, in pieces.
 
         Nothing comes out before everything is computed.
         """
-        return with_glibc(self._report(fixture))
+        if report := self._original.report:
+            return with_glibc(_lines(report(fixture)))
+        template = self._template("report")
+        if template is None:
+            raise TypeError(f"{self.name} has no template of its report")
+        return with_glibc(self._rendered(template, fixture))
 
-    def _report(self, fixture: F) -> Iterator[str]:
-        for line in _started(self._original.report(fixture)):
-            yield from (line,) if isinstance(line, str) else line
-            yield "\n"
+    def _template(self, ending: str) -> str | None:
+        """What stands in `NAME.ending` beside the module NAME of the trace, if it is there."""
+        path = sys.modules[self._generator.__module__].__file__ or ""
+        stem = os.path.dirname(path) if path.endswith("__init__.py") else path.removesuffix(".py")
+        try:
+            with open(f"{stem}.{ending}", encoding="ascii") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _rendered(self, template: str, fixture: F) -> Iterator[str]:
+        from .templates import rendered
+
+        computed = self._computed(fixture)
+        facts: dict[str, Any] = {kind.__name__: [] for kind in self.schema}
+        for record in self._generator(fixture, *computed):
+            facts[type(record).__name__].append(record)
+        if more := self._original.facts:
+            facts |= more(fixture, *computed)
+        yield from rendered(template, facts | {"fixture": fixture}, self._original.style)
 
     @property
     def _original(self) -> Original:
@@ -116,6 +156,8 @@ def trace(
     fixture: type[F],
     choices: tuple[str, ...] = (),
     training: Callable[..., Any] | None = None,
+    compute: Callable[[Any], Any] | None = None,
+    records: Sequence[type[Record]] = (),
     original: Original | None = None,
     loss: str | None = None,
 ) -> Callable[[Callable[..., Iterator[Any]]], Trace[F]]:
@@ -125,16 +167,31 @@ def trace(
     nothing. `version` rises when a record or a field is added, removed, renamed or reordered,
     never for a value. `source` says where the numbers come from, `shows` what is seen of them, and
     `choices` names the fixture's fields for which the command has options. All these are written
-    out, as lists and help read them from the text of the module. `original` is what an original
-    demo prints of the same numbers, `loss` an expression (see `records.field`) for the scalar whose
+    out, as lists and help read them from the text of the module. `compute` works out from the
+    fixture what the generator, and the facts of `original`, take beside it. `records` are the
+    classes that the generator's annotation does not tell. `original` is what an original demo
+    prints of the same numbers, `loss` an expression (see `records.field`) for the scalar whose
     gradients the trace prints.
     """
     declared = Declaration(
         name, version, source, shows, choices, training is not None, original is not None
     )
     return lambda generator: Trace(
-        declared, fixture, generator, training=training, original=original, loss=loss
+        declared,
+        fixture,
+        generator,
+        training=training,
+        compute=compute,
+        records=records,
+        original=original,
+        loss=loss,
     )
+
+
+def _lines(lines: Iterator[Line]) -> Iterator[str]:
+    for line in _started(lines):
+        yield from (line,) if isinstance(line, str) else line
+        yield "\n"
 
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, sum_axis
 from ..core.errors import CoreError, ShapeMismatch
 from ..core.nn.parameters import NamedParameter
-from ..report.learner import shape_list
 
 
 class Layer(Protocol):
@@ -68,15 +67,14 @@ def positions(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1])
 
 
-def rank_variants(forward: Callable[[Tensor], Tensor], x: Array) -> str:
-    """The shapes for one position, for all positions in a row, and for `x` in a batch."""
+def rank_variants(
+    forward: Callable[[Tensor], Tensor], x: Array
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Shapes before and after: one position, all positions in a row, and `x` in a batch."""
     rows = positions(x)
     row = rows[0] if len(rows) else np.zeros(x.shape[-1])
     batch = x if x.ndim > 2 else rows[None]
-    return "rank variants: " + " ".join(
-        f"{shape_list(part.shape)}->{shape_list(forward(constant(part)).shape)}"
-        for part in (row, rows, batch)
-    )
+    return [(part.shape, forward(constant(part)).shape) for part in (row, rows, batch)]
 
 
 def total(x: Tensor) -> Tensor:

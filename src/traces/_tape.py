@@ -14,6 +14,7 @@ class Tape:
 
     def __init__(self, backward: BackwardTrace) -> None:
         nodes = backward.nodes
+        self.adjoints = backward.adjoints  # in the order of the pass
         self._adjoints = dict(zip(nodes, backward.adjoints, strict=True))
         self._given: dict[tuple[Tensor, Tensor], list[Array]] = defaultdict(list)
         for edge in backward.edges:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_trace.core import numerics
+from llm_trace.core.numerics.error_function import erf
 from llm_trace.core.numerics.power import power as numerics_power
 
 Shape = tuple[int, ...]
@@ -43,6 +44,7 @@ def scalar(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Ca
 e_to_the = scalar(numerics.exp)
 ln = scalar(numerics.log)
 ln_1p = scalar(numerics.log1p)
+error_function = scalar(erf)
 hyperbolic_tangent = scalar(numerics.tanh)
 logistic = scalar(numerics.sigmoid)
 
@@ -389,6 +391,49 @@ def silu(x: Node) -> Node:
         return g * (s * (1.0 + v * (1.0 - s)))
 
     return _elementwise(x, [v * sigmoid_of_silu(v) for v in x.cells], pull)
+
+
+def gelu(x: Node, *, approximate: bool = False) -> Node:
+    def parts(v: float) -> tuple[float, float]:
+        if not approximate:
+            density = e_to_the(-0.5 * (v * v)) * 0.3989422804014327
+            return 0.5 * (1.0 + error_function(v * math.sqrt(0.5))), density
+        t = hyperbolic_tangent(math.sqrt(2.0 / math.pi) * (v + 0.044715 * (v * v * v)))
+        inner = math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (v * v))
+        return 0.5 * (1.0 + t), 0.5 * (1.0 - t * t) * inner
+
+    def pull(g: float, v: float, y: float) -> float:
+        phi, slope = parts(v)
+        return g * (phi + v * slope)
+
+    return _elementwise(x, [v * parts(v)[0] for v in x.cells], pull)
+
+
+def rotary_pairs(
+    x: Node,
+    *,
+    cosines: NDArray[np.float64],
+    sines: NDArray[np.float64],
+    pairing: str = "pairs",
+) -> Node:
+    *_, tokens, width = x.shape
+    half = width // 2
+
+    def turned(cells: Cells, sign: float) -> Cells:
+        out = [0.0] * len(cells)
+        for row in range(math.prod(x.shape[:-1])):
+            for pair in range(half):
+                first, second = (
+                    (2 * pair, 2 * pair + 1) if pairing == "pairs" else (pair, pair + half)
+                )
+                a, b = cells[row * width + first], cells[row * width + second]
+                cos = float(cosines[row % tokens, pair])
+                sin = sign * float(sines[row % tokens, pair])
+                out[row * width + first] = positive_zero(a * cos - b * sin)
+                out[row * width + second] = positive_zero(a * sin + b * cos)
+        return out
+
+    return Node(x.shape, turned(x.cells, 1.0), (x,), lambda g: [turned(g, -1.0)])
 
 
 def positive_zero(value: float) -> float:

@@ -10,6 +10,7 @@ from .elementwise import (
     add,
     div,
     exp,
+    gelu,
     log,
     mul,
     neg,
@@ -26,6 +27,7 @@ from .normalization import layer_norm
 from .probabilities import causal_softmax, indexed_mean_nll, log_softmax
 from .products import matmul
 from .reductions import max_axis, mean_axis, sum_axis
+from .rotation import rotary_pairs
 from .shaping import (
     broadcast_to,
     concatenate,
@@ -51,6 +53,7 @@ __all__ = [
     "div",
     "exp",
     "gather_rows",
+    "gelu",
     "indexed_mean_nll",
     "layer_norm",
     "log",
@@ -65,6 +68,7 @@ __all__ = [
     "power",
     "relu",
     "reshape",
+    "rotary_pairs",
     "select",
     "sigmoid",
     "silu",

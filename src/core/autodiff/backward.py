@@ -59,6 +59,13 @@ class BackwardTrace(NamedTuple):
                 return adjoint
         raise KeyError(node)
 
+    def operands(self, child: int) -> tuple[Tensor, ...]:
+        """What node number `child` was computed from, even after the graph has been released.
+
+        Empty for a node that the pass did not walk.
+        """
+        return tuple(self.nodes[edge.parent] for edge in self.edges if edge.child == child)
+
 
 def topology(output: Tensor) -> list[Tensor]:
     """Every node that `output` depends on, operands before results, each once.

@@ -15,6 +15,11 @@ from .errors import IncompatibleBroadcast, MatmulBatchMismatch, WrongArgument
 from .operation import Forward, binary, unary
 from .operators import described, is_number
 
+_SQRT_HALF = 0.7071067811865476
+_DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
+_SQRT_2_OVER_PI = 0.7978845608028654
+_CUBIC = 0.044715
+
 
 @binary("add")
 def add(left: Array, right: Array) -> Forward:
@@ -135,6 +140,31 @@ def silu(x: Array) -> Forward:
     """x * sigmoid(x). Source: Elfwing et al. 2017 (arXiv:1702.03118); Swish with beta = 1."""
     s = stable_sigmoid(x)
     return x * s, lambda g: (g * (s * (1.0 + x * (1.0 - s))),)
+
+
+@unary("gelu")
+def gelu(x: Array, *, approximate: bool = False) -> Forward:
+    """x Phi(x) with the normal distribution's Phi(x) = (1 + erf(x / sqrt 2)) / 2.
+
+    Approximately (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, with its own derivative. Source:
+    Hendrycks and Gimpel 2016, Gaussian Error Linear Units (arXiv:1606.08415).
+    """
+    phi, slope = _tanh_phi(x) if approximate else _normal_phi(x)
+    return x * phi, lambda g: (g * (phi + x * slope),)
+
+
+def _normal_phi(x: Array) -> tuple[Array, Array]:
+    """Phi and its derivative, the density e^(-x^2 / 2) / sqrt(2 pi)."""
+    from ..numerics.error_function import erf  # whose tables most traces need not load
+
+    return 0.5 * (1.0 + erf(x * _SQRT_HALF)), exp_(-0.5 * (x * x)) * _DENSITY
+
+
+def _tanh_phi(x: Array) -> tuple[Array, Array]:
+    t = tanh_(_SQRT_2_OVER_PI * (x + _CUBIC * (x * x * x)))
+    rest = 1.0 - t * t
+    inner = _SQRT_2_OVER_PI * (1.0 + 3.0 * _CUBIC * (x * x))
+    return 0.5 * (1.0 + t), 0.5 * rest * np.where(rest == 0.0, 0.0, inner)  # of inf, too
 
 
 def stable_sigmoid(x: Array) -> Array:

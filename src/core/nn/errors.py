@@ -121,3 +121,42 @@ class AttentionWidths(CoreError):
     message = sentence("attention widths", "one for query and key", "query {query}, key {key}")
     query: int
     key: int
+
+
+class OddWidth(CoreError):
+    """Rotary positions turn features in pairs."""
+
+    message = sentence("RoPE width", "an even number of features", "{width}")
+    width: int
+
+
+class RoPEInputRank(CoreError):
+    """What is turned has tokens and features."""
+
+    message = sentence("RoPE input", "at least two axes", "{rank}")
+    rank: int
+
+
+class RoPEInputWidth(CoreError):
+    """The input's last axis holds the features that the tables are for."""
+
+    message = sentence("RoPE input", "{expected} features", "{actual}")
+    expected: int
+    actual: int
+
+
+class PositionOverflow(CoreError):
+    """The position after the last token is beyond 64 bits."""
+
+    message = sentence("positions", "an end below 2^64", "{offset} + {tokens}")
+    offset: int
+    tokens: int
+
+
+class PositionRange(CoreError):
+    """There are not that many positions."""
+
+    message = sentence("positions", "{capacity} at most", "offset {offset} and {tokens} tokens")
+    offset: int
+    tokens: int
+    capacity: int

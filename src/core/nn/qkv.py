@@ -77,12 +77,16 @@ class QKV(Layer):
 
         Raises QKVInputRank, QKVInputWidth.
         """
-        if len(x.shape) != 3:
-            raise QKVInputRank(rank=len(x.shape))
-        if x.shape[-1] != self.model_width:
-            raise QKVInputWidth(expected=self.model_width, actual=x.shape[-1])
+        self.require_input(x)
         outputs = []
         for role, linear in self.projections.items():
             with attributed(PartFailed, layer="Q/K/V", part=role):
                 outputs.append(linear(x))
         return QKVPass(*outputs)
+
+    def require_input(self, x: Tensor) -> None:
+        """Refuse another rank or width. Raises QKVInputRank, then QKVInputWidth."""
+        if len(x.shape) != 3:
+            raise QKVInputRank(rank=len(x.shape))
+        if x.shape[-1] != self.model_width:
+            raise QKVInputWidth(expected=self.model_width, actual=x.shape[-1])

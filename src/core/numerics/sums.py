@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array, IndexArray
 
-__all__ = ["scatter_add_rows", "sum_axis", "unbroadcast"]
+__all__ = ["reduced_axes", "scatter_add_rows", "sum_axis", "unbroadcast"]
 
 
 def _sum_first_axis(terms: Array) -> Array:
@@ -40,16 +40,21 @@ def unbroadcast(x: Array, shape: tuple[int, ...]) -> Array:
     """
     if x.shape == shape:
         return np.asarray(x + 0.0)  # one term each
-    missing = x.ndim - len(shape)
-    reduced = [
-        axis
-        for axis, extent in enumerate(x.shape)
-        if axis < missing or (shape[axis - missing] == 1 and extent != 1)
-    ]
+    reduced = list(reduced_axes(shape, x.shape))
     kept = [axis for axis in range(x.ndim) if axis not in reduced]
     count = math.prod(x.shape[axis] for axis in reduced)
     terms = x.transpose(reduced + kept).reshape(count, *(x.shape[axis] for axis in kept))
     return _sum_first_axis(terms).reshape(shape)
+
+
+def reduced_axes(shape: tuple[int, ...], output: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of `output` along which broadcasting repeated what has `shape`."""
+    missing = len(output) - len(shape)
+    return tuple(
+        axis
+        for axis, extent in enumerate(output)
+        if axis < missing or (shape[axis - missing] == 1 and extent != 1)
+    )
 
 
 def scatter_add_rows(rows: Array, ids: IndexArray, count: int) -> Array:

@@ -17,7 +17,7 @@ from ...core.nn.parameters import named_parameter
 from ...core.nn.splitmix64 import SplitMix64
 from ...core.numerics.digits import positional
 from ...fixtures.fixture import Fixture, prefix, reals, word
-from ...report.learner import flag, flags, tensor_line
+from ...report.learner import flag, flags, shape_list, tensor_line
 from ...report.records import Record, field, key
 from ...report.trace import Line, Original, trace
 from ...report.values import Flag, Int, Ints, Products, Real, Reals, Shape, Word, shape_text
@@ -257,7 +257,10 @@ def learner_report(fixture: LinearFixture) -> Iterator[Line]:
     yield tensor_line("weight", weight.value)
     yield tensor_line("bias", bias.value) if bias else "bias: none"
     yield tensor_line("output", y.value)
-    yield rank_variants(layer, x.value)
+    yield "rank variants: " + " ".join(
+        f"{shape_list(before)}->{shape_list(after)}"
+        for before, after in rank_variants(layer, x.value)
+    )
     yield historical_unit(layer, x.value, y.value)
     yield tensor_line("bias-free output", bias_free_output)
     yield tensor_line("upstream", fixture.upstream)

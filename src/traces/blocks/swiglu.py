@@ -8,7 +8,7 @@ Source: Shazeer 2020, GLU Variants Improve Transformer (arXiv:2002.05202).
 """
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from ...core.nn.splitmix64 import SplitMix64
 from ...core.nn.swiglu import SwiGLU, SwiGLUPass
 from ...core.numerics import tanh
 from ...fixtures.fixture import Fixture, prefix, reals, word
-from ...report.learner import flag, flags, inline, tensor_line
 from ...report.records import Record, field, key
-from ...report.trace import Line, Original, trace
-from ...report.values import Flag, Int, Reals, Shape, Word, shape_text
+from ...report.trace import Original, trace
+from ...report.values import Flag, Int, Reals, Shape, Word
 from .._probes import (
     clone_shares,
     equal,
@@ -188,61 +187,38 @@ def position_independence(layer: SwiGLU, x: Tensor, forward: SwiGLUPass) -> Inde
     )
 
 
-def learner_report(fixture: SwiGLUFixture) -> Iterator[Line]:
-    layer, x, forward, _ = compute(fixture)
+def facts(fixture: SwiGLUFixture, done: Computation) -> dict[str, Any]:
+    """What the learner report has beside the records."""
+    layer, x, forward, _ = done
     model, hidden, output = (fixture.extents[name][0] for name in ("model", "hidden", "output"))
-    independence = position_independence(layer, x, forward)
+    seed = 20
     initialized, reproduced = (
-        SwiGLU.initialize(fixture.parameter_prefix, model, hidden, output, SplitMix64(20))
+        SwiGLU.initialize(fixture.parameter_prefix, model, hidden, output, SplitMix64(seed))
         for _ in range(2)
     )
-    empty = layer(constant(np.zeros((0, model)))).output.value
-    yield (
-        f"layer: {fixture.parameter_prefix} model={model} hidden={hidden} "
-        f"bias={flag(has_bias(layer))} parameters={layer.parameter_count}"
-    )
-    yield tensor_line("input", x.value)
-    yield tensor_line("gate pre-activation", forward.gate_pre.value)
-    yield tensor_line("gate SiLU", forward.gate_silu.value)
-    yield tensor_line("up branch", forward.up.value)
-    yield tensor_line("elementwise product", forward.gated.value)
-    yield tensor_line("output", forward.output.value)
-    yield activation_contrast()
-    yield tensor_line("upstream", fixture.upstream)
-    yield tensor_line("input gradient", gradient(x))
-    for role, (_, weight) in zip(("gate", "up", "down"), layer.parameters, strict=True):
-        yield tensor_line(f"{role} weight gradient", gradient(weight))
-    yield "parameter order: " + ",".join(name for name, _ in layer.parameters)
-    yield rank_variants(lambda x: layer(x).output, x.value)
-    reproducible = equal_parameters(initialized, reproduced)
-    yield f"initialized: seed=20 weights-reproducible={flag(reproducible)}"
-    yield f"identity: clone-shares-all-parameters={flag(all(clone_shares(initialized)))}"
-    if independence:
-        yield (
-            f"position independence: changed={independence.changed_position} "
-            f"observed={independence.observed_position} before={inline(independence.before)} "
-            f"after={inline(independence.after)} unchanged={flag(independence.unchanged)}"
-        )
-    else:
-        yield "position independence: none"
-    yield (
-        f"empty leading axis: shape={shape_text((0, model))} -> {shape_text(empty.shape)} "
-        f"value-count={empty.size}"
-    )
-    yield refusals(layer)
-    yield "chapter 21 handoff: combine position-wise token losses in deterministic batches"
+    empty = constant(np.zeros((0, model)))
+    return {
+        "x": x,
+        "pass": forward,
+        "contrast": activation_contrast(),
+        "parameters": layer.parameters,
+        "variants": rank_variants(lambda x: layer(x).output, x.value),
+        "seed": seed,
+        "reproducible": equal_parameters(initialized, reproduced),
+        "shared": all(clone_shares(initialized)),
+        "empty": {"input": empty, "output": layer(empty).output},
+        "errors": refusals(layer),
+    }
 
 
-def activation_contrast() -> str:
+def activation_contrast() -> dict[str, Array]:
     """The three activations of the block's history, at the same three points."""
     points = np.array([-1.0, 0.0, 1.0])
-    return (
-        f"activation contrast: input={inline(points)} tanh={inline(tanh(points))} "
-        f"ReLU={inline(relu(constant(points)).value)} SiLU={inline(silu(constant(points)).value)}"
-    )
+    relus, silus = (activation(constant(points)).value for activation in (relu, silu))
+    return {"points": points, "tanh": tanh(points), "relu": relus, "silu": silus}
 
 
-def refusals(layer: SwiGLU) -> str:
+def refusals(layer: SwiGLU) -> dict[str, bool]:
     """A scalar, a row that is one feature too wide, and branches of different widths."""
     model, hidden = layer.gate.input_width, layer.gate.output_width
     scalar, width = (
@@ -257,7 +233,7 @@ def refusals(layer: SwiGLU) -> str:
             ("down", (hidden, layer.down.output_width)),
         )
     )
-    answers = {
+    return {
         "scalar": refused(lambda: layer(constant(1.0)), scalar),
         "width": refused(lambda: layer(constant(np.zeros((1, model + 1)))), width),
         "hidden": refused(
@@ -267,7 +243,6 @@ def refusals(layer: SwiGLU) -> str:
             ),
         ),
     }
-    return "errors: " + flags(answers)
 
 
 @trace(
@@ -276,15 +251,16 @@ def refusals(layer: SwiGLU) -> str:
     source="Chapter 20",
     shows="a gated feed-forward block",
     fixture=SwiGLUFixture,
-    original=Original(learner_report),
+    compute=compute,
+    original=Original(facts=facts),
     loss="dot(fixture.upstream, PositionForward.output)",
 )
 def swiglu_trace(
-    fixture: SwiGLUFixture,
+    fixture: SwiGLUFixture, done: Computation
 ) -> Iterator[
     FixtureRecord | PositionForward | PositionBackward | ParameterGradient | Independence
 ]:
-    layer, x, forward, backward = compute(fixture)
+    layer, x, forward, backward = done
     independence = position_independence(layer, x, forward)
     yield FixtureRecord(
         name=fixture.name,

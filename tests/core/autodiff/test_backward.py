@@ -743,3 +743,11 @@ def test_a_ladder_of_shared_nodes_is_walked_once() -> None:
         y = mul(add(y, y), constant(0.5))  # 2**200 paths
     backward(y)
     assert gradient(x) == 1.0
+
+
+def test_a_record_knows_operands_after_the_release() -> None:
+    x, y = parameter([1.0, 2.0]), constant([3.0, 4.0])
+    product = mul(x, y)
+    trace = trace_backward(sum_axis(product, axis=0), retain=False)
+    assert product.parents == ()
+    assert [*map(trace.operands, range(4))] == [(), (), (x, y), (product,)]

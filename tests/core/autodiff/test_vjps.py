@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from llm_trace.core import autodiff as ops
 from llm_trace.core.autodiff import Tensor, backward, constant, no_grad, parameter, trace_backward
+from llm_trace.core.errors import ShapeMismatch
 from llm_trace.core.gradcheck import check_gradient
 
 from .programs import TAKES_A_LIST, Program, random_steps, replay, run_both
@@ -97,6 +98,12 @@ ELEMENTWISE = ("exp", "sigmoid", "silu", "tanh")
 
 SEEN = np.array([[True, False, True], [False, True, False]])
 
+
+def turns(shape: Shape) -> dict[str, Array]:
+    angles = np.random.default_rng(3).normal(size=(shape[-2], shape[-1] // 2))
+    return {"cosines": np.cos(angles), "sines": np.sin(angles)}
+
+
 CASES = [
     *(Case(name, pair, {}) for name in ("add", "sub", "mul") for pair in PAIRS),
     *(Case("div", pair, {}, off_zero) for pair in PAIRS),
@@ -110,6 +117,16 @@ CASES = [
     *(Case("power", (shape,), {"exponent": 0.5}, positive) for shape in SHAPES),
     *(Case("matmul", pair, {}) for pair in PRODUCTS),
     *(Case(name, (shape,), {}) for name in ELEMENTWISE for shape in SHAPES),
+    *(
+        Case("gelu", (shape,), {"approximate": approximate})
+        for shape in SHAPES
+        for approximate in (False, True)
+    ),
+    *(
+        Case("rotary_pairs", (shape,), {**turns(shape), "pairing": pairing})
+        for shape in [(3, 2), (2, 3, 4), (1, 2, 2, 6), (0, 3, 4), (2, 0, 4), (2, 0)]
+        for pairing in ("pairs", "halves")
+    ),
     *(Case("relu", (shape,), {}, off_zero) for shape in SHAPES),
     *(Case("log", (shape,), {}, positive) for shape in SHAPES),
     *(
@@ -614,3 +631,35 @@ def test_of_equal_largest_elements_the_first_has_the_gradient() -> None:
     assert y.value.tobytes() == np.array([3.0, -0.0]).tobytes()
     (dx,) = gradients(y, np.array([5.0, 7.0]), x)
     assert dx.tolist() == [[0.0, 5.0, 0.0], [7.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu_of_what_is_far_from_zero(approximate: bool) -> None:
+    x = parameter([-1e300, -40.0, -0.0, 40.0, 1e300])
+    y = ops.gelu(x, approximate=approximate)
+    assert y.value.tolist() == [0.0, 0.0, 0.0, 40.0, 1e300]
+    (dx,) = gradients(y, np.ones(5), x)
+    assert dx.tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
+
+
+def test_gelu_is_x_times_the_normal_distribution() -> None:
+    x = np.linspace(-5.0, 5.0, 101)
+    expected = [v * 0.5 * math.erfc(-v / math.sqrt(2.0)) for v in x.tolist()]
+    exact = ops.gelu(constant(x)).value
+    np.testing.assert_allclose(exact, expected, rtol=1e-12, atol=1e-15)
+    near = ops.gelu(constant(x), approximate=True).value
+    assert 1e-5 < np.abs(near - exact).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("shape", "cosines", "sines"),
+    [
+        ((4,), (2,), (2,)),
+        ((2, 3), (2, 1), (2, 1)),
+        ((2, 4), (2, 3), (2, 3)),
+        ((2, 4), (2, 2), (2, 1)),
+    ],
+)
+def test_rotations_of_another_shape_are_refused(shape: Shape, cosines: Shape, sines: Shape) -> None:
+    with pytest.raises(ShapeMismatch, match=r"^rotary pairs "):
+        ops.rotary_pairs(constant(np.ones(shape)), cosines=np.ones(cosines), sines=np.ones(sines))

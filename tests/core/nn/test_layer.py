@@ -25,6 +25,9 @@ from llm_trace.core.autodiff import (
 from llm_trace.core.errors import CoreError, OutOfRange, ShapeMismatch
 from llm_trace.core.nn.affine import Affine, Projection
 from llm_trace.core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention, causal
+from llm_trace.core.nn.decoder import Decoder, DecoderConfig
+from llm_trace.core.nn.decoder_block import DecoderBlock
+from llm_trace.core.nn.embedding import Embedding
 from llm_trace.core.nn.encoder import MLP, EncoderBlock, EncoderStack
 from llm_trace.core.nn.errors import DuplicateName, InvalidName
 from llm_trace.core.nn.gated import GatedLayer
@@ -38,6 +41,8 @@ from llm_trace.core.nn.patches import PatchEmbedding
 from llm_trace.core.nn.qkv import QKV
 from llm_trace.core.nn.rms_norm import RMSNorm
 from llm_trace.core.nn.rnn import ElmanCell, StateHead
+from llm_trace.core.nn.rope import RoPE
+from llm_trace.core.nn.rotary_attention import RotaryAttention
 from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.core.nn.swiglu import SwiGLU
 
@@ -113,6 +118,27 @@ ZOO: dict[str, tuple[Callable[[], Layer], int, Callable[[Any], Any]]] = {
         lambda: RMSNorm(random("norm.gain", 4)),
         4,
         lambda it: it(constant(ROWS)),
+    ),
+    "RoPE": (lambda: RoPE(4, 6), 0, lambda it: it(constant(ROWS))),
+    "Embedding": (
+        lambda: Embedding(random("table", 4, 3)),
+        12,
+        lambda it: it([0, 3, 3], (3,)),
+    ),
+    "RotaryAttention": (
+        lambda: RotaryAttention.initialize("a", 4, 2, 6, 100.0, rng()),
+        64,
+        lambda it: it(constant(ROWS[None])),
+    ),
+    "DecoderBlock": (
+        lambda: DecoderBlock.initialize("b", 4, 2, 3, 6, 100.0, 1e-5, rng()),
+        108,
+        lambda it: it(constant(ROWS[None])),
+    ),
+    "Decoder": (
+        lambda: Decoder.initialize(DecoderConfig(5, 4, 2, 3, 2, 6), rng()),
+        240,
+        lambda it: it([0, 4, 1], (1, 3)),
     ),
     "MLP": (mlp, 49, lambda it: it(constant(ROWS))),
     "AttentionHead": (lambda: head("head"), 32, lambda it: it(constant(ROWS))),
@@ -215,7 +241,9 @@ def renamed_last(part: Any, name: str) -> Any:
 
 
 def parts_of(value: object) -> bool:
-    return isinstance(value, NamedParameter | Layer | tuple)
+    if isinstance(value, Layer):
+        return bool(value.parameters)
+    return isinstance(value, NamedParameter | tuple)
 
 
 @dataclass(frozen=True, eq=False)

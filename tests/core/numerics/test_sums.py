@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from llm_trace.core.numerics import scatter_add_rows, sum_axis, unbroadcast
+from llm_trace.core.numerics.sums import reduced_axes
 
 from .. import scalar_port as port
 from .arrays import LAYOUTS, assert_bits, spread
@@ -145,3 +146,11 @@ def test_scatter_adds_two_thousand_repeats_in_order() -> None:
 def test_scattered_negative_zeros_and_untouched_rows_are_positive_zero() -> None:
     table = scatter_add_rows(np.full((2, 2), -0.0), np.array([1, 1]), 3)
     assert table.tobytes() == np.zeros((3, 2)).tobytes()
+
+
+def test_reduced_axes_are_those_that_broadcasting_repeated() -> None:
+    assert reduced_axes((3,), (2, 3)) == (0,)
+    assert reduced_axes((2, 1, 3), (4, 2, 5, 3)) == (0, 2)
+    assert reduced_axes((1, 3), (1, 3)) == ()
+    assert reduced_axes((), (2, 0)) == (0, 1)
+    assert reduced_axes((1,), (0,)) == (0,)
