@@ -106,6 +106,12 @@ class Computed(NamedTuple):
         """dL/d node. Raises KeyError where no gradient flows."""
         return self.backward.adjoint(self.nodes[name])
 
+    @property
+    def adjoints(self) -> dict[str, Array]:
+        """dL/d node of every node that a gradient reaches."""
+        found = {name: self.backward.find(node) for name, node in self.nodes.items()}
+        return {name: adjoint for name, adjoint in found.items() if adjoint is not None}
+
     def values(self, kinds: Tensors) -> Iterator[TensorRecord]:
         """The records of the nodes' values."""
         for kind in kinds:

@@ -14,7 +14,7 @@ class Tape:
 
     def __init__(self, backward: BackwardTrace) -> None:
         nodes = backward.nodes
-        self.adjoints = backward.adjoints  # in the order of the pass
+        self.nodes, self.adjoints = nodes, backward.adjoints  # in the order of the pass
         self._adjoints = dict(zip(nodes, backward.adjoints, strict=True))
         self._given: dict[tuple[Tensor, Tensor], list[Array]] = defaultdict(list)
         for edge in backward.edges:
@@ -22,10 +22,14 @@ class Tape:
 
     def adjoint(self, node: Tensor) -> Array:
         """d(output)/d(node). Raises KeyError where no gradient flows."""
-        adjoint = self._adjoints[node]
+        adjoint = self.find(node)
         if adjoint is None:
             raise KeyError(node)
         return adjoint
+
+    def find(self, node: Tensor) -> Array | None:
+        """The same, or none where no gradient flows."""
+        return self._adjoints.get(node)
 
     def contribution(self, child: Tensor, parent: Tensor) -> Array | None:
         """What the VJP of `child` gave its operand `parent`, if that edge was walked.
