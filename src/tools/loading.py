@@ -42,15 +42,23 @@ def loaded(source: str, fixture: str | None = None) -> Loaded:
     entry = find(source)
     if entry is None:
         return _from_file(source, fixture)
+    lines, document = computed(entry, fixture)
+    return Loaded(source, entry.load().name, lines, entry, document)
+
+
+def computed(entry: Entry, fixture: str | None) -> tuple[tuple[Line, ...], Document]:
+    """The lines of a trace on the numbers of a file, or its own, and what stands in them.
+
+    Raises LlmTraceError.
+    """
+    source = entry.command
     if entry.trains:
         hint = "write it to a file first"
         raise Unexpected("", "a trace that does not train", source, hint)
     trace = entry.load()
     numbers = _fixture(entry, fixture) if fixture else trace.fixture()
     lines = _printed(entry, numbers, source)
-    return Loaded(
-        source, trace.name, (*lines,), entry, Document(lines, trace.schema, numbers, source)
-    )
+    return (*lines,), Document(lines, trace.schema, numbers, source)
 
 
 def reference(source: str, fixture: str | None = None) -> tuple[str, Document]:

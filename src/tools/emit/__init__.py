@@ -1,0 +1,1 @@
+"""Source of a program that prints records of a trace: its fixture, and places for values."""

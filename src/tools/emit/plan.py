@@ -1,0 +1,212 @@
+"""What a program prints that computes a trace itself: which records, with which numbers.
+
+The records of one kind are told apart by keys. Keys that count from 0 become loops, and a list of
+values in the program holds the numbers of all those records, one run a record. Other keys, such as
+names, make groups of records with values of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.numerics.digits import fixed
+from ...report.records import Field, Record
+from ..formulas.document import Document, Entry
+from ..formulas.evaluation import formula_of
+
+
+class Loop(NamedTuple):
+    """A key that counts from 0."""
+
+    key: str
+    name: str  # of its variable
+    steps: int
+
+
+class Put(NamedTuple):
+    """A field of twelve decimals: `size` numbers a record."""
+
+    key: str
+    values: str  # the name of the list of all of them
+    size: int
+    known: bool  # whether that list is the fixture's
+
+
+class Group(NamedTuple):
+    """Records of one kind that differ only in what loops count."""
+
+    kind: str
+    said: tuple[str, ...]  # `layer=first`, the parts that no loop counts
+    loops: tuple[Loop, ...]
+    puts: tuple[Put, ...]
+    live: bool  # whether anything that it prints is known
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """What a loop's step is in the runs of a list of values."""
+        counts = [loop.steps for loop in self.loops]
+        return tuple(math.prod(counts[at + 1 :]) for at in range(len(counts)))
+
+
+class Plan(NamedTuple):
+    """A trace's fixture, and its records by kind."""
+
+    name: str
+    fixture: Any
+    kinds: tuple[tuple[Group, ...], ...]
+
+
+def plan_of(name: str, document: Document) -> Plan:
+    """What the records of the document ask of a program that computes them."""
+    keys = {
+        field.attribute
+        for declared in document.classes.values()
+        for field in declared.fields
+        if field.aligns
+    }
+    fixture: Any = document.fixture
+    names = _Names({*fixture.specs, *keys})
+    kinds = [
+        groups
+        for declared, entries in document.of_class.items()
+        if entries and (groups := _groups(document, entries, declared is _first(document), names))
+    ]
+    return Plan(name, fixture, tuple(kinds))
+
+
+class _Names:
+    """Names of lists of values, each given once."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+
+    def given(self, kind: str, words: Sequence[str], field: str) -> str:
+        """`ffn_gate_weight_gradient`: a record's words, and what the field is of it."""
+        if field == "values":
+            field = kind.rpartition("-")[2] if words else kind
+        name = identifier("_".join(sorted([*words, field], key=str.isdigit)))
+        if name in self._taken:
+            name = identifier(f"{kind}_{name}")
+        self._taken.add(name)
+        return name
+
+
+def identifier(text: str) -> str:
+    """The text as a name of a program."""
+    name = re.sub("[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if name[:1].isalpha() else f"of_{name}"
+
+
+def _first(document: Document) -> type[Record]:
+    return type(document.entries[0].record)
+
+
+def _groups(
+    document: Document, entries: Sequence[Entry], sizes: bool, names: _Names
+) -> tuple[Group, ...]:
+    """The records of one class; those of sizes have all that is no real said."""
+    keys = [field for field in entries[0].record.fields if field.aligns]
+    counted = [field for field in keys if type(getattr(entries[0].record, field.attribute)) is int]
+    found = _divided(entries, counted)
+    if any(_counts(group, counted) is None for group in found):
+        counted, found = [], [[entry] for entry in entries]
+    return tuple(
+        group
+        for one in found
+        if (group := _group(document, one, counted, sizes, names)).puts or sizes
+    )
+
+
+def _divided(entries: Sequence[Entry], counted: Sequence[Field]) -> list[list[Entry]]:
+    """The records that share all keys but the counted ones."""
+    loops = {field.key for field in counted}
+    groups: dict[Any, list[Entry]] = {}
+    for entry in entries:
+        rest = tuple((key, text) for key, text in dict(entry.keys()).items() if key not in loops)
+        groups.setdefault(rest, []).append(entry)
+    return [*groups.values()]
+
+
+def _counts(group: Sequence[Entry], counted: Sequence[Field]) -> list[int] | None:
+    """How far each key counts; None if the records are not all that there are up to there."""
+    tuples = [tuple(getattr(entry.record, field.attribute) for field in counted) for entry in group]
+    counts = [len({*column}) for column in zip(*tuples, strict=True)]
+    whole = tuples == [*product(*map(range, counts))]
+    sizes = {tuple(_sizes(entry)) for entry in group}
+    return counts if whole and len(sizes) == 1 else None
+
+
+def _sizes(entry: Entry) -> Iterator[tuple[str, int]]:
+    """The fields of twelve decimals, and how many numbers each has."""
+    for declared, value in entry.record.present():
+        if declared.type.name in ("real", "reals") and not declared.aligns and value is not None:
+            yield declared.key, entry.count(declared)
+
+
+def _group(
+    document: Document,
+    entries: Sequence[Entry],
+    counted: Sequence[Field],
+    sizes: bool,
+    names: _Names,
+) -> Group:
+    first = entries[0]
+    counts = _counts(entries, counted) or []
+    looped = {field.key for field in counted}
+    loops = [
+        Loop(field.key, field.attribute.rstrip("_"), count)
+        for field, count in zip(counted, counts, strict=True)
+    ]
+    said = [
+        f"{field.key}={first.text(field)}"
+        for field, value in first.record.present()
+        if (field.aligns and field not in counted) or (sizes and not _computed(field, value))
+    ]
+    words = [text for key, text in dict(first.keys()).items() if key not in looped]
+    counts_of, kind = dict(_sizes(first)), first.record.kind
+    puts = []
+    for field in (field for field in first.record.fields if field.key in counts_of):
+        known = _known(document, entries, field)
+        values = known or names.given(kind, words, field.key)
+        puts.append(Put(field.key, values, counts_of[field.key], known is not None))
+    live = sizes or any(put.known for put in puts)
+    return Group(kind, tuple(said), tuple(loops), tuple(puts), live)
+
+
+def _computed(declared: Field, value: Any) -> bool:
+    """Whether a field holds reals, which a program has to compute itself."""
+    return value is None or "real" in declared.type.name or "product" in declared.type.name
+
+
+def _known(document: Document, entries: Sequence[Entry], field: Field) -> str | None:
+    """The array of the fixture whose runs the field is, by its formula and by its numbers."""
+    names = {_copied(formula_of(document, entry, field) or "") for entry in entries}
+    name = names.pop()
+    value = getattr(document.fixture, name, None) if name and not names else None
+    if not isinstance(value, np.ndarray):
+        return None
+    printed = [text for entry in entries for text in entry.numbers(field)]
+    return name if printed == [fixed(number + 0.0) for number in value.reshape(-1)] else None
+
+
+def _copied(formula: str) -> str | None:
+    """The array of the fixture that a formula takes rows of, and does nothing else with."""
+    try:
+        tree = ast.parse(formula.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    while isinstance(tree, ast.Subscript):
+        tree = tree.value
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "reshape":
+        tree = tree.args[0]
+    match tree:
+        case ast.Attribute(value=ast.Name(id="fixture"), attr=name):
+            return name
+    return None
