@@ -14,9 +14,10 @@ own.
 """
 
 from .core.nn.adam import AdamOptimizer as Adam
+from .core.nn.adamw import AdamW, AdamWConfig, ParameterGroups
 from .core.nn.affine import Affine
 from .core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention, causal, padding
-from .core.nn.clipping import Clipped, clip_by_norm
+from .core.nn.clipping import Clipped, clip_by_norm, clip_by_running_norm
 from .core.nn.decoder import Decoder, DecoderConfig
 from .core.nn.decoder_block import DecoderBlock
 from .core.nn.dot_product import AttentionPass, attend, causal_attention, self_attention
@@ -45,6 +46,8 @@ __all__ = [
     "MLP",
     "QKV",
     "Adam",
+    "AdamW",
+    "AdamWConfig",
     "Affine",
     "AttentionHead",
     "AttentionPass",
@@ -62,6 +65,7 @@ __all__ = [
     "Linear",
     "MultiHeadAttention",
     "NamedParameter",
+    "ParameterGroups",
     "PatchEmbedding",
     "RMSNorm",
     "RoPE",
@@ -73,6 +77,7 @@ __all__ = [
     "causal",
     "causal_attention",
     "clip_by_norm",
+    "clip_by_running_norm",
     "half_squared_error",
     "named_parameter",
     "padding",

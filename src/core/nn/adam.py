@@ -32,6 +32,17 @@ class AdamState(NamedTuple):
         return cls(np.zeros(shape), np.zeros(shape))
 
 
+def moments(
+    gradient: Array, first: Array, second: Array, first_decay: float, second_decay: float
+) -> tuple[Array, Array]:
+    """The decaying means of gradients and of their squares after one gradient more."""
+    squared = gradient * gradient
+    return (
+        first_decay * first + (1.0 - first_decay) * gradient,
+        second_decay * second + (1.0 - second_decay) * squared,
+    )
+
+
 @dataclass(frozen=True)
 class Adam:
     """theta - rate m_hat / (sqrt(v_hat) + epsilon), the moments freed of their zero start."""
@@ -43,9 +54,8 @@ class Adam:
 
     def step(self, values: Array, gradient: Array, state: AdamState) -> tuple[Array, AdamState]:
         """New values and the state after one step; nothing that is given changes."""
-        first = self.first_decay * state.first + (1.0 - self.first_decay) * gradient
-        squared = gradient * gradient
-        second = self.second_decay * state.second + (1.0 - self.second_decay) * squared
+        decays = self.first_decay, self.second_decay
+        first, second = moments(gradient, state.first, state.second, *decays)
         first_power = state.first_power * self.first_decay
         second_power = state.second_power * self.second_decay
         mean = first / (1.0 - first_power)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 from ..arrays import Array
+
+T = TypeVar("T")
 
 _MASK = (1 << 64) - 1
 _INCREMENT = 0x9E3779B97F4A7C15
@@ -42,6 +44,30 @@ class SplitMix64:
     def uniform(self, count: int) -> Array:
         """The next `count` reals in [0, 1): the top 53 bits of each word, exactly."""
         return (self.draw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def word(self) -> int:
+        """The next 64-bit word alone."""
+        self.state = z = (self.state + _INCREMENT) & _MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        return z ^ (z >> 31)
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to below `bound`, each equally likely.
+
+        Words below 2^64 mod bound are drawn again, so that the rest is a multiple of the bound.
+        """
+        rejected = (_MASK + 1 - bound) % bound
+        word = self.word()
+        while word < rejected:
+            word = self.word()
+        return word % bound
+
+    def shuffle(self, items: list[T]) -> None:
+        """Exchange items in place, from the last to the second (Fisher and Yates)."""
+        for i in range(len(items) - 1, 0, -1):
+            j = self.below(i + 1)
+            items[i], items[j] = items[j], items[i]
 
     @contextmanager
     def trial(self) -> Iterator[SplitMix64]:

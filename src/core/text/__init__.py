@@ -1,0 +1,1 @@
+"""From texts to batches of tokens, and what can be counted without a network."""
