@@ -31,6 +31,8 @@ TOOLS = {
     "dot": ["diagram", "{}", "--to", "dot"],
     "svg": ["diagram", "{}", "--to", "svg"],
     "html": ["diagram", "{}", "--to", "html"],
+    "show": ["show", "{}"],
+    "show --wide": ["show", "{}", "--wide"],
 }
 GROWN: dict[str, Callable[[int], str]] = {
     "long lines": lambda n: "A values=" + ",".join(["0.5"] * (20 * n)) + "\n",

@@ -78,11 +78,16 @@ def reference(source: str, fixture: str | None = None) -> tuple[str, Document]:
     return found.title, found.document
 
 
-def _from_file(file: str, fixture: str | None) -> Loaded:
+def require_source(file: str) -> None:
+    """Refuse what is neither a file nor standard input, with the nearest name of a trace."""
     if not os.path.lexists(file) and file != "-":
         _, hint = one_of(file, entries())
         hint = hint or "`llm-trace list` lists the traces"
         raise Unexpected("", "a trace or a file", bounded(f"{file!a}"), hint)
+
+
+def _from_file(file: str, fixture: str | None) -> Loaded:
+    require_source(file)
     with opened(file) as texts:
         events = [*events_of(texts, schema)]
     begun = [event for event in events if isinstance(event, Begin)]

@@ -110,6 +110,8 @@ TOOLS: tuple[tuple[str, ...], ...] = (
     ("diagram", "a.trace", "--to", "dot"),
     ("diagram", "a.trace", "--to", "svg", "-o", "old.trace"),
     ("diagram", "a.trace", "--to", "html", "-o", "new.html"),
+    ("show", "a.trace"),
+    ("show", "a.trace", "--wide"),
     ("explain", "a.trace:1"),
     ("explain", "a.trace", "--at", "A.b[0]"),
 )

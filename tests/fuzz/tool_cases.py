@@ -94,6 +94,8 @@ def by_hand() -> dict[str, Case]:
             ("diagram", "mine.trace", "-o", "old.trace"),
             ("diagram", "mine.trace", "--to", "html", "-o", "new.html"),
             ("diagram", "mine.trace", "--to", "svg"),
+            ("show", "mine.trace"),
+            ("show", "mine.trace", "--wide", "--color", "always"),
             ("explain", "mine.trace:2"),
             ("explain", "mine.trace", "--at", "A.b[0]"),
         ):
@@ -115,6 +117,7 @@ def by_hand() -> dict[str, Case]:
             ("diff", path, path),
             ("check", "--golden", path),
             ("diagram", path),
+            ("show", path),
             ("explain", f"{path}:1"),
             ("schema", path),
         ):

@@ -1,0 +1,1 @@
+"""A trace laid out for people, on a terminal of any width."""
