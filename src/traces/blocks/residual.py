@@ -203,7 +203,7 @@ def facts(fixture: ResidualFixture, done: chapter.Computed) -> dict[str, Any]:
 
 @trace(
     "residual-connections",
-    version=1,
+    version=2,
     source="Chapter 24",
     shows="a branch added to its input",
     fixture=ResidualFixture,
