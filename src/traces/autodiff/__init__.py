@@ -1,0 +1,1 @@
+"""Derivatives: checked by differences, worked out on single numbers and on tensors."""
