@@ -144,17 +144,31 @@ def diff(
     rtol: float | str | None = None,
     ulp: int | str | None = None,
     tolerances: Mapping[str, str] | None = None,
+    dtype: str | None = None,
+    last_digit: bool = False,
+    as_written: bool = False,
+    up_to_sign: bool = False,
 ) -> Difference:
     """Compare two traces record by record, number by number.
 
-    Without a tolerance any other text is a change. `tolerances` are rules for single fields, such
+    Without a tolerance any other text is a change. The tolerances are those of `llm-trace diff`:
+    `ulp` counts steps of `dtype`. `tolerances` are rules for single fields, such
     as `{"PARAMETER-GRADIENT.values": "rtol:1e-9"}`. Raises an LlmTraceError for a file or a rule
     that cannot be read.
     """
     from .tools.diff.rules import Rules
 
     named = [f"{field}={rule}" for field, rule in (tolerances or {}).items()]
-    rules = Rules.given(_text(atol), _text(rtol), _text(ulp), named)
+    rules = Rules.given(
+        _text(atol),
+        _text(rtol),
+        _text(ulp),
+        named,
+        dtype=dtype,
+        last_digit=last_digit,
+        as_written=as_written,
+        up_to_sign=up_to_sign,
+    )
     return Difference(_source(old, "old"), _source(new, "new"), rules)
 
 

@@ -53,19 +53,16 @@ def command(
     names: Sequence[str],
     folder: str,
     update: bool,
-    atol: str | None,
-    rtol: str | None,
-    ulp: str | None,
-    tolerances: Sequence[str],
     form: str,
     quiet: bool,
+    **tolerances: Any,
 ) -> None:
     """Print what differs; status 1 if that is more than the rule allows."""
     from ..tools.diff.rules import Rules
 
     if update and form != "text":
         raise UsageError("", f"--update or --format {form}", "both")
-    rules = Rules.given(atol, rtol, ulp, tolerances)
+    rules = Rules.given(**tolerances)
     check = Check(chosen(folder, names, create=update), rules)
     if update:
         pieces = check.updated()

@@ -4,10 +4,10 @@ Records belong together by their kind and key fields, not by their lines, so tha
 makes nothing after it differ. OLD and NEW are traces in any framing or JSON Lines; - is standard
 input, and an empty file is a trace without records.
 
-Without a tolerance any other text is a change. With one, a number within it is noise, and so is one
-unit of the last of six or more printed decimals, another spelling, or another sign of zero.
-Integers have to be equal unless --tolerance names their field. Fields are named KIND.field, KIND.*
-or *.field; the most specific rule counts, and a named field's rule stands alone.
+Without a tolerance any other text is a change. With one, a number within it is noise, and so is
+another spelling or another sign of zero; nothing else is. Integers have to be equal unless
+--tolerance names their field. Fields are named KIND.field, KIND.* or *.field; the most specific
+rule counts, and a named field's rule stands alone.
 
 Exit status: 0 for the same, 1 for a change, 2 for files that cannot be compared.
 
@@ -24,7 +24,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,13 +48,34 @@ def comparing_options(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option("--atol", metavar="NUMBER", help="Largest difference that is noise."),
             click.option("--rtol", metavar="NUMBER", help="The same over the larger magnitude."),
-            click.option("--ulp", metavar="COUNT", help="The same in steps of float64."),
+            click.option("--ulp", metavar="COUNT", help="The same in steps of --dtype."),
+            click.option(
+                "--dtype",
+                metavar="TYPE",
+                help="float64 (as without this option), float32, float16 or bfloat16.",
+            ),
+            click.option(
+                "--last-digit",
+                is_flag=True,
+                help="One unit of the last of six or more printed decimals is noise.",
+            ),
+            click.option(
+                "--as-written",
+                is_flag=True,
+                help="A number is noise that rounds to the other one's fewer digits.",
+            ),
+            click.option(
+                "--up-to-sign",
+                is_flag=True,
+                help="So is a list whose numbers all have the other sign.",
+            ),
             click.option(
                 "--tolerance",
                 "tolerances",
                 multiple=True,
                 metavar="KIND.field=RULE",
-                help="For one field: atol:NUMBER,rtol:NUMBER,ulp:COUNT or some of them, or exact.",
+                help="For one field: atol:NUMBER,rtol:NUMBER,ulp:COUNT,dtype:TYPE,last-digit,"
+                "as-written,up-to-sign or some of them, or exact.",
             ),
             click.option(
                 "--format",
@@ -77,20 +98,17 @@ def comparing_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
 def command(
     files: Sequence[str],
-    atol: str | None,
-    rtol: str | None,
-    ulp: str | None,
-    tolerances: Sequence[str],
     form: str,
     quiet: bool,
     git: bool,
+    **tolerances: Any,
 ) -> None:
     """Print what differs; status 1 if that is more than the rule allows."""
     from ..tools.diff.comparison import Comparison
     from ..tools.diff.rules import Rules
     from ..tools.diff.sources import Source
 
-    rules = Rules.given(atol, rtol, ulp, tolerances)
+    rules = Rules.given(**tolerances)
     if git:
         if quiet or form != "text":
             option = "--quiet" if quiet else f"--format {form}"

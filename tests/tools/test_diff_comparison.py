@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from llm_trace.report.records import Record, field
 from llm_trace.report.values import Int, Reals, Shape
 from llm_trace.tools.diff.comparison import Comparison
+from llm_trace.tools.diff.fixed import SHOWN
 from llm_trace.tools.diff.numbers import compared
 from llm_trace.tools.diff.rules import Rule, Rules
 from llm_trace.tools.diff.sources import Source
-from llm_trace.tools.diff.values import SHOWN, Values, compared_values, elements
+from llm_trace.tools.diff.values import Values, compared_values, elements
 
 from .diffing import compare, framed, known
 
@@ -153,7 +154,8 @@ def test_of_other_marks_the_first_that_matter_count() -> None:
 
 def test_words_and_numbers_are_counted_apart() -> None:
     found = values("1.5,2.5,a,3.000000", "1.5,9.5,b,3.000001")
-    assert (found.numbers, found.changed, found.noise, found.differing) == (3, 1, 1, 3)
+    assert (found.numbers, found.changed, found.noise, found.differing) == (3, 2, 0, 3)
+    assert found.flips == 1
     assert found.significant
 
 

@@ -75,6 +75,8 @@ class Tally:
 
     records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RECORDS, 0))
     numbers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NUMBERS, 0))
+    flips: int = 0  # of the numbers that changed, those that did so by a unit of the last digit
+    spelled: int = 0  # and those that are only spelled in another way
     nans: int = 0  # on both sides
     worst: tuple[str, Element] | None = None  # the path of its field, and the number
 
@@ -250,6 +252,8 @@ class Comparison:
     def _count(self, path: str, change: FieldChange, values: Values) -> None:
         tally = self.tally
         tally.nans += values.nans
+        tally.flips += values.flips
+        tally.spelled += values.spelled
         tally.numbers["noise"] += values.noise
         tally.numbers["changed"] += values.changed
         tally.numbers["same"] += values.numbers - values.noise - values.changed

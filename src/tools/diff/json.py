@@ -35,6 +35,8 @@ def json(comparison: Comparison) -> Iterator[str]:
         "summary": {
             "records": tally.records,
             "numbers": tally.numbers,
+            "only-in-the-last-digit": tally.flips,
+            "only-in-spelling": tally.spelled,
             "nan-on-both-sides": tally.nans,
             "worst": worst,
         },
@@ -82,6 +84,8 @@ def _field(field: FieldChange) -> Iterator[str]:
         yield dumps({**head, "old": field.old, "new": field.new})
         return
     head |= {"rule": str(field.rule), "numbers": values.numbers, "different": values.significant}
+    if values.remark:
+        head["remark"] = values.remark
     if values.length:
         head["lengths"] = values.length[:2]
         head["first"] = _element(values.length.first)
@@ -107,7 +111,7 @@ def _element(element: Element) -> dict[str, Any]:
         "difference": None if difference is None else str(difference).lower(),
         "relative": None if relative is None else str(relative).lower(),
         "units-of-last-digit": units(element.old, element.new),
-        "ulps": ulps(element.old, element.new),
+        "ulps": ulps(element.old, element.new, element.outcome.dtype),
     }
 
 

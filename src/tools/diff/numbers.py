@@ -6,7 +6,6 @@ reads the texts as float64, of which it counts the steps.
 
 import math
 import re
-import struct
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Literal, NamedTuple
 
@@ -17,28 +16,40 @@ Verdict = Literal["same", "noise", "changed"]
 MARKS = r",*|\[\](){}:;> "
 """What stands between the numbers and words of a value, as the inside of a character class."""
 
-_EXPONENT = r"[eE][-+]?[0-9]+"
-_REAL_TEXT = rf"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:{_EXPONENT})?"
-_NOT_FINITE_TEXT = r"[-+]?(?:[iI]nf(?:inity)?|[nN][aA][nN])"
-_NUMBER = re.compile(rf"{_REAL_TEXT}|{_NOT_FINITE_TEXT}")
-_NUMBERS = re.compile(rf"(?<![^{MARKS}])(?:{_NUMBER.pattern})(?![^{MARKS}])")
-_REALS = re.compile(
-    rf"(?<![^{MARKS}])(?:[-+]?(?:[0-9]*\.[0-9]*(?:{_EXPONENT})?|[0-9]+{_EXPONENT})|{_NOT_FINITE_TEXT})"
-    rf"(?![^{MARKS}])"
+_EXPONENT = r"[eEdD][-+]?[0-9]+"
+_DECIMAL = rf"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:{_EXPONENT})?"
+_SUFFIX = r"(?:[fF](?:32|64)?|L)"  # of a real in C and Rust
+_HEXADECIMAL = r"0[xX][0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?[pP][-+]?[0-9]+"
+_WORDS = r"(?i:inf(?:inity)?|nan|1\.#(?:inf|ind|[qs]nan)0*)"  # the last are those of old C
+_REAL = (
+    rf"[-+]?(?:(?:[0-9]*\.[0-9]*(?:{_EXPONENT})?|[0-9]+{_EXPONENT}){_SUFFIX}?"
+    rf"|{_HEXADECIMAL}|{_WORDS})"
 )
+_NUMBER = re.compile(rf"([-+]?)(?:({_DECIMAL})({_SUFFIX}?)|({_HEXADECIMAL})|({_WORDS}))")
+_NUMBERS = re.compile(
+    rf"(?<![^{MARKS}])[-+]?(?:{_DECIMAL}{_SUFFIX}?|{_HEXADECIMAL}|{_WORDS})(?![^{MARKS}])"
+)
+_REALS = re.compile(rf"(?<![^{MARKS}])(?:{_REAL})(?![^{MARKS}])")
 _NANS = re.compile(rf"(?<![^{MARKS}=])[-+]?[nN][aA][nN](?![^{MARKS}])")
 _DECIMALS = re.compile(r"\.([0-9]*)")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
+SIGN_OF_ZERO = "sign of zero"
 FLIP = "last printed digit"
-"""Why a number is noise that differs as if it had been rounded the other way."""
+"""Why a number differs: as if it had been rounded the other way."""
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _SHORT = Context(prec=6, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _MANY = 6  # digits of a count that nobody wants to read
 _APART = 1000  # powers of ten beyond which the smaller number counts as nothing beside the larger
-_FLIPS = 6  # decimals from which a step of the last one is a rounding, not another number
-_SHORTEST_FLIPS = 15  # the same among shortest digits, which are as many as the number needs
+FLIPS = 6  # decimals from which a step of the last one is a rounding, not another number
+SHORTEST_FLIPS = 15  # the same among shortest digits, which are as many as the number needs
+_DTYPES = {  # bits of the mantissa, exponent of the least number, and the largest exponent
+    "float64": (53, -1074, 1023),
+    "float32": (24, -149, 127),
+    "float16": (11, -24, 15),
+    "bfloat16": (8, -133, 127),
+}
 
 
 class Outcome(NamedTuple):
@@ -48,6 +59,7 @@ class Outcome(NamedTuple):
     reason: str
     difference: Decimal | None  # |new - old|, infinite beside an infinity, none beside a nan
     larger: Decimal = Decimal(1)  # of both magnitudes
+    dtype: str = "float64"  # of which the rule counts steps
 
     @property
     def relative(self) -> Decimal | None:
@@ -60,36 +72,44 @@ def compared(old: str, new: str, rule: Rule, *, shortest: bool = False) -> Outco
 
     `shortest` says that the digits are the shortest that read back, not a number of decimals.
     """
+    if old.startswith('"') and new.startswith('"'):
+        old, new = old[1:-1], new[1:-1]
     a, b = number(old), number(new)
     if a is None or b is None:
         return None
+    passes: Verdict = "changed" if rule.exact else "noise"
     if a.is_nan() or b.is_nan():
         same = a.is_nan() and b.is_nan()
-        return Outcome("noise", "spelling", None) if same else Outcome("changed", "nan", None)
+        return Outcome(passes, "spelling", None) if same else Outcome("changed", "nan", None)
     if a == b:
-        reason = "sign of zero" if a.is_zero() and a.is_signed() != b.is_signed() else "spelling"
-        return Outcome("noise", reason, Decimal(0))
+        reason = SIGN_OF_ZERO if a.is_zero() and a.is_signed() != b.is_signed() else "spelling"
+        return Outcome(passes, reason, Decimal(0))
     if a.is_infinite() or b.is_infinite():
         return Outcome("changed", "infinity", Decimal("inf"))
     difference = _difference(a, b)
     larger = max(a.copy_abs(), b.copy_abs())
-    integers = _INTEGER.fullmatch(old) and _INTEGER.fullmatch(new)
-    if integers and not rule.named:
-        return Outcome("changed", "", difference, larger)
+    integers = bool(_INTEGER.fullmatch(old) and _INTEGER.fullmatch(new))
+    reason = "" if integers and not rule.named else _within(rule, old, new, difference, larger)
+    if reason:
+        return Outcome("noise", reason, difference, larger, rule.dtype)
     flipped = not integers and _is_flip(old, new, a, b, difference, shortest)
-    if flipped:
-        return Outcome("noise", FLIP, difference, larger)
-    reason = _within(rule, old, new, difference, larger)
-    return Outcome("noise" if reason else "changed", reason, difference, larger)
+    verdict: Verdict = "noise" if flipped and rule.last_digit else "changed"
+    return Outcome(verdict, FLIP if flipped else "", difference, larger, rule.dtype)
 
 
 def number(text: str) -> Decimal | None:
-    """The number that a text stands for, if it does."""
-    if not _NUMBER.fullmatch(text):
+    """The number that a text stands for, in the spelling of any language, if it does."""
+    found = _NUMBER.fullmatch(text)
+    if not found:
         return None
+    sign, decimal, _, hexadecimal, word = found.groups()
     try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent beyond 18 digits
+        if decimal:
+            return Decimal(sign + decimal.replace("d", "e").replace("D", "e"))
+        if word:
+            return Decimal(f"{sign}inf" if "inf" in word.lower() else "nan")
+        return Decimal(float.fromhex(sign + hexadecimal))
+    except (InvalidOperation, OverflowError):  # an exponent beyond 18 digits
         return None
 
 
@@ -108,10 +128,13 @@ def count_nans(line: str) -> int:
     return len(_NANS.findall(line)) if "nan" in line or "NaN" in line else 0
 
 
-def ulps(old: str, new: str) -> int | None:
-    """How many float64 lie from one number to the other; nothing where one is beyond them."""
-    a, b = float(old), float(new)
-    return abs(_ordinal(a) - _ordinal(b)) if math.isfinite(a) and math.isfinite(b) else None
+def ulps(old: str, new: str, dtype: str = "float64") -> int | None:
+    """How many numbers of a type lie from one to the other; nothing where one is beyond them."""
+    a, b = number(old), number(new)
+    if a is None or b is None or not (a.is_finite() and b.is_finite()):
+        return None
+    one, other = _ordinal(float(a), dtype), _ordinal(float(b), dtype)
+    return None if one is None or other is None else abs(one - other)
 
 
 def units(old: str, new: str) -> int | None:
@@ -150,7 +173,7 @@ def _is_flip(
 ) -> bool:
     """Whether numbers of as many decimals differ by a unit of the last one at most."""
     decimals = _decimals(old)
-    if decimals < (_SHORTEST_FLIPS if shortest else _FLIPS) or decimals != _decimals(new):
+    if decimals < (SHORTEST_FLIPS if shortest else FLIPS) or decimals != _decimals(new):
         return False
     if ("e" in old.lower()) != ("e" in new.lower()):
         return False
@@ -164,10 +187,17 @@ def _within(rule: Rule, old: str, new: str, difference: Decimal, larger: Decimal
     if rule.rtol is not None and difference <= _EXACT.multiply(rule.rtol, larger):
         return f"within rtol {str(rule.rtol).lower()}"
     if rule.ulp is not None:
-        steps = ulps(old, new)
+        steps = ulps(old, new, rule.dtype)
         if steps is not None and steps <= rule.ulp:
-            return f"within ulp {rule.ulp}"
-    return ""
+            return f"within ulp {rule.ulp} of {rule.dtype}"
+    return "as written" if rule.as_written and _rounds(old, new, difference) else ""
+
+
+def _rounds(old: str, new: str, difference: Decimal) -> bool:
+    """Whether the number with more digits rounds to the other, at the last digit of that."""
+    units = [(_exponent(value), text) for text in (old, new) if (value := number(text)) is not None]
+    unit, coarser = max(units)
+    return not _INTEGER.fullmatch(coarser) and 2 * difference <= Decimal((0, (1,), unit))
 
 
 def _decimals(text: str) -> int:
@@ -181,8 +211,15 @@ def _exponent(value: Decimal) -> int:
     return exponent
 
 
-def _ordinal(value: float) -> int:
-    """The place of a float64 among all of them; both zeros have the same."""
-    bits: int
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
-    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
+def _ordinal(value: float, dtype: str) -> int | None:
+    """The place of the nearest number of a type among all of them; both zeros have the same."""
+    precision, least, largest = _DTYPES[dtype]
+    if not (math.isfinite(value) and value):
+        return None if value else 0
+    mantissa, exponent = math.frexp(abs(value))
+    unit = max(exponent - precision, least)
+    count = round(math.ldexp(mantissa, exponent - unit))  # of the units, half to even
+    if unit + precision - 1 + (count >> precision) > largest:
+        return None
+    place = (unit - least << precision - 1) + count
+    return place if value >= 0 else -place

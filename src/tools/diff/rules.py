@@ -1,7 +1,7 @@
 """What counts as a change: the exact text, or more than a tolerance, for all fields or for one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -10,10 +10,11 @@ from ...escaping import shown
 
 _TOLERANCE = re.compile(r"\+?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _MAX_TOLERANCE = 100  # characters
-_ALSO = (
-    ", or one unit of the last of six or more printed decimals, or another spelling or sign of zero"
-)
-_FORM = "KIND.field=atol:NUMBER,rtol:NUMBER,ulp:COUNT or KIND.field=exact"
+_ALSO = ", or another spelling or sign of zero"
+_FORM = "KIND.field=atol:NUMBER,rtol:NUMBER,ulp:COUNT,dtype:TYPE,last-digit,as-written,up-to-sign"
+_WORDS = {"last-digit": "last_digit", "as-written": "as_written", "up-to-sign": "up_to_sign"}
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+"""The types of numbers of which steps can be counted."""
 
 
 class RuleError(Unexpected):
@@ -27,16 +28,23 @@ class Rule(NamedTuple):
     rtol: Decimal | None = None
     ulp: int | None = None
     named: bool = False  # given for the field by name, so that its integers are meant too
+    dtype: str = "float64"  # of which `ulp` counts the steps
+    last_digit: bool = False  # one unit of the last of as many decimals passes
+    as_written: bool = False  # a number passes that rounds to the other one's fewer digits
+    up_to_sign: bool = False  # a list passes whose numbers all have the other sign
 
     @property
     def exact(self) -> bool:
         """Whether any other text is a change."""
-        return self.atol is None and self.rtol is None and self.ulp is None
+        tolerances = (self.atol, self.rtol, self.ulp)
+        return tolerances == (None, None, None) and not (self.last_digit or self.as_written)
 
     def __str__(self) -> str:
-        given = (("atol", self.atol), ("rtol", self.rtol), ("ulp", self.ulp))
+        steps = None if self.ulp is None else f"{self.ulp} of {self.dtype}"
+        given = (("atol", self.atol), ("rtol", self.rtol), ("ulp", steps))
         parts = [f"{name} {str(value).lower()}" for name, value in given if value is not None]
-        return ", ".join(parts) or "exact text"
+        words = [word for word, name in _WORDS.items() if getattr(self, name)]
+        return ", ".join([*(["exact text"] if self.exact else parts), *words])
 
     @property
     def told(self) -> str:
@@ -55,17 +63,30 @@ class Rules:
 
     @classmethod
     def given(
-        cls, atol: str | None, rtol: str | None, ulp: str | None, tolerances: Iterable[str]
+        cls,
+        atol: str | None = None,
+        rtol: str | None = None,
+        ulp: str | None = None,
+        tolerances: Iterable[str] = (),
+        *,
+        dtype: str | None = None,
+        last_digit: bool = False,
+        as_written: bool = False,
+        up_to_sign: bool = False,
     ) -> "Rules":
         """The rules of a command's options. Raises RuleError."""
         default = Rule(
             atol=None if atol is None else _number("--atol", atol),
             rtol=None if rtol is None else _number("--rtol", rtol),
             ulp=None if ulp is None else _count("--ulp", ulp),
+            dtype=_dtype("--dtype", dtype or DTYPES[0]),
+            last_digit=last_digit,
+            as_written=as_written,
+            up_to_sign=up_to_sign,
         )
         named: dict[str, Rule] = {}
         for text in tolerances:
-            pattern, rule = _named(text)
+            pattern, rule = _named(text, default.dtype)
             if pattern in named:
                 raise RuleError("--tolerance", f"one rule for {pattern}", "two")
             named[pattern] = rule
@@ -96,21 +117,23 @@ class Rules:
         )
 
 
-def _named(text: str) -> tuple[str, Rule]:
+def _named(text: str, dtype: str) -> tuple[str, Rule]:
     pattern, mark, terms = text.partition("=")
     kind, dot, key = pattern.rpartition(".")
     if not (mark and dot and kind and key) or pattern == "*.*" or not pattern.isprintable():
-        raise RuleError("--tolerance", _FORM, shown(text))
+        raise RuleError("--tolerance", f"{_FORM} or some of them, or exact", shown(text))
     if terms == "exact":
         return pattern, Rule()
     given: dict[str, Any] = {}
     for term in terms.split(","):
         name, _, value = term.partition(":")
-        if name not in ("atol", "rtol", "ulp") or name in given:
-            raise RuleError("--tolerance", _FORM, shown(text))
-        where = f"--tolerance {pattern}={name}"
-        given[name] = _count(where, value) if name == "ulp" else _number(where, value)
-    return pattern, Rule(named=True)._replace(**given)
+        if (name not in _READERS and term not in _WORDS) or name in given:
+            raise RuleError("--tolerance", f"{_FORM} or some of them, or exact", shown(text))
+        if term in _WORDS:
+            given[_WORDS[term]] = True
+        else:
+            given[name] = _READERS[name](f"--tolerance {pattern}={name}", value)
+    return pattern, Rule(named=True, dtype=dtype)._replace(**given)
 
 
 def _number(option: str, text: str) -> Decimal:
@@ -123,3 +146,17 @@ def _count(option: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise RuleError(option, "a whole number that is not negative", shown(text))
     return int(text)
+
+
+def _dtype(option: str, text: str) -> str:
+    if text not in DTYPES:
+        raise RuleError(option, f"one of {', '.join(DTYPES)}", shown(text))
+    return text
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "atol": _number,
+    "rtol": _number,
+    "ulp": _count,
+    "dtype": _dtype,
+}

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 from ...escaping import distinct
 from .comparison import NUMBERS, RECORDS, Change, Comparison, FieldChange, Tally
+from .fixed import SHOWN
 from .notes import MOVED_RECORDS, MOVED_TRACE, Note
 from .numbers import FLIP, short, ulps, units
-from .values import SHOWN, Element, Values
+from .values import Element, Values
 
 _EXCERPT = 200  # characters of a line or field that only one side has
 _MANY = 1_000_000  # steps between two float64 that say nothing more
@@ -93,7 +94,8 @@ def counts_lines(tally: Tally) -> Iterator[str]:
     yield f"records: {', '.join(records) or 'none'}"
     if any(tally.numbers.values()):
         numbers = ", ".join(f"{tally.numbers[verdict]} {verdict}" for verdict in NUMBERS)
-        yield f"numbers in the records that differ: {numbers}"
+        only = only_text(tally.flips, tally.spelled)
+        yield f"numbers in the records that differ: {numbers}{only}"
     if tally.nans:
         yield f"nan on both sides: {tally.nans}"
 
@@ -117,6 +119,13 @@ def excerpt(text: str, most: int = _EXCERPT) -> str:
     return f"{distinct(text[:most])}... ({len(text)} characters)"
 
 
+def only_text(flips: int, spelled: int) -> str:
+    """How many of the numbers that changed did so in the last digit or in spelling alone."""
+    parts = [(flips, "in the last digit"), (spelled, "in spelling")]
+    told = ", ".join(f"{times} only {how}" for times, how in parts if times)
+    return f" ({told})" if told else ""
+
+
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
@@ -135,12 +144,13 @@ def _why(element: Element) -> Iterator[str]:
         yield f"relative {short(outcome.relative)}"
     if outcome.reason == FLIP:
         return
-    last = units(element.old, element.new)
-    steps = ulps(element.old, element.new) if last is None else None
+    other = outcome.dtype != "float64"
+    last = None if other else units(element.old, element.new)
+    steps = ulps(element.old, element.new, outcome.dtype) if last is None else None
     if last is not None:
         yield counted(last, "unit") + " of the last digit"
     elif steps is not None and steps < _MANY:
-        yield counted(steps, "ulp")
+        yield counted(steps, "ulp") + (f" of {outcome.dtype}" if other else "")
 
 
 def _field(path: str, field: FieldChange, paint: Paint) -> Iterator[str]:
@@ -152,6 +162,8 @@ def _field(path: str, field: FieldChange, paint: Paint) -> Iterator[str]:
         yield f"  {excerpt(value or '')}"
         return
     yield f"{path}{_how_many(values)}"
+    if values.remark:
+        yield f"  {values.remark}"
     if values.length:
         old, new, first = values.length
         lengths = f"{counted(old, 'element')} -> {counted(new, 'element')}"
@@ -173,8 +185,9 @@ def _how_many(values: Values) -> str:
         return ""
     words = values.differing - values.noise - values.changed
     numbers = counted(values.numbers, "number")
+    only = only_text(values.flips, values.spelled)
     parts = [
-        (values.changed, f"{values.changed} of {numbers} changed"),
+        (values.changed, f"{values.changed} of {numbers} changed{only}"),
         (values.noise, f"{values.noise} of {numbers} noise"),
         (words, f"{counted(words, 'word')} changed"),
     ]

@@ -2,16 +2,16 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .numbers import MARKS, Outcome, Verdict, compared, count, count_nans
+from .fixed import SHOWN, Pair, compared_lists
+from .numbers import FLIP, MARKS, SIGN_OF_ZERO, Outcome, Verdict, compared, count, count_nans
+from .remarks import ELIDED, MOST, OTHER_SIGN, is_elided, negated, remark
 from .rules import Rule
-
-SHOWN = 8
-"""How many elements of a field a reader is shown."""
 
 _MARKS = re.compile(rf"([{MARKS}]+)")
 _INFINITE = Decimal("inf")
@@ -36,16 +36,30 @@ class Element(NamedTuple):
         return self.outcome.verdict if self.outcome else "changed"
 
     @property
-    def weight(self) -> tuple[bool, bool, Decimal]:
-        """Changes outweigh noise, numbers words, and larger differences smaller ones."""
+    def weight(self) -> tuple[int, bool, Decimal]:
+        """Changes outweigh last digits, those noise, numbers words, larger differences smaller."""
         if self.outcome is None:
-            return True, False, Decimal(0)
-        changed, difference = self.verdict == "changed", self.outcome.difference
-        return (
-            changed,
-            True,
-            (_INFINITE if changed else Decimal(0)) if difference is None else difference,
-        )
+            return 2, False, Decimal(0)
+        difference = self.outcome.difference
+        little = difference == 0 or self.outcome.reason == FLIP
+        rank = 0 if self.verdict == "noise" else 1 if little else 2
+        return rank, True, (_INFINITE if rank else Decimal(0)) if difference is None else difference
+
+
+class Shown(Sequence[Element]):
+    """Elements worked out when somebody looks, as most that are noise are never shown."""
+
+    def __init__(self, pairs: Sequence[Pair], element: Callable[[Pair], Element]) -> None:
+        self._pairs, self._element = pairs, element
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return [*map(self._element, self._pairs)][index]
+
+    def __iter__(self) -> Iterator[Element]:
+        return map(self._element, self._pairs)
 
 
 class Length(NamedTuple):
@@ -59,16 +73,19 @@ class Length(NamedTuple):
 class Values(NamedTuple):
     """How the texts of a field differ."""
 
-    differing: int  # elements
-    noise: int  # of them numbers that are noise
-    changed: int  # of them numbers that changed; the rest are words
-    numbers: int  # that stand on both sides, equal or not, where lengths agree
-    nans: int  # that are nan on both sides
-    shown: list[Element]  # the first ones, and the heaviest
-    worst: Element | None
-    length: Length | None
-    marks: tuple[str, str] | None  # that stand between the elements, where these differ first
-    significant: bool
+    differing: int = 0  # elements
+    noise: int = 0  # of them numbers that are noise
+    changed: int = 0  # of them numbers that changed; the rest are words
+    flips: int = 0  # of these numbers that changed by one unit of the last digit
+    spelled: int = 0  # and those that are only spelled otherwise, or have another sign of zero
+    numbers: int = 0  # that stand on both sides, equal or not, where lengths agree
+    nans: int = 0  # that are nan on both sides
+    shown: Sequence[Element] = ()  # the first ones, and the heaviest
+    worst: Element | None = None
+    length: Length | None = None
+    marks: tuple[str, str] | None = None  # between the elements, where these differ first
+    remark: str = ""  # what became of the list as a whole
+    significant: bool = True
 
 
 class _Items(NamedTuple):
@@ -81,7 +98,59 @@ class _Items(NamedTuple):
 def compared_values(
     old: str, new: str, rule: Rule, shapes: Shapes = (), *, shortest: bool = False
 ) -> Values:
-    """How two different texts differ under a rule."""
+    """How two different texts differ under a rule, and what became of the list as a whole."""
+    values = _compared(old, new, rule, shapes, shortest)
+    if is_elided(old) or is_elided(new):
+        return values._replace(remark=ELIDED, significant=True)
+    if not values.significant:
+        return values
+    if rule.up_to_sign and (rule.named or "," in old):
+        other = negated(new)
+        opposite = Values(significant=False) if other == old else None
+        opposite = opposite or _compared(old, other, rule, shapes, shortest)
+        if not opposite.significant:
+            noise = values.differing
+            values = values._replace(noise=noise, changed=0, flips=0, spelled=0, worst=None)
+            return values._replace(shown=(), remark=OTHER_SIGN, significant=False)
+    if values.length or (values.changed > 1 and values.numbers <= MOST):
+        a, b = _items(old).items, _items(new).items
+        return values._replace(remark=remark(a, b, rule, shapes))
+    return values
+
+
+def elided() -> Values:
+    """What is to be said of equal texts that leave out numbers: they are not known to be equal."""
+    return Values(remark=ELIDED)
+
+
+def _compared(old: str, new: str, rule: Rule, shapes: Shapes, shortest: bool) -> Values:
+    found = compared_lists(old, new, rule, shortest=shortest)
+    if found is None:
+        return _one_by_one(old, new, rule, shapes, shortest)
+    index = _indexing(found.numbers, [], shapes)
+
+    def element(pair: Pair) -> Element:
+        place, x, y = pair
+        return Element(index(place), x, y, compared(x, y, rule, shortest=shortest))
+
+    pairs = found.first
+    if found.heaviest and found.heaviest not in pairs:
+        pairs = (*pairs[:-1], found.heaviest)
+    changed = found.differing - found.noise
+    return Values(
+        differing=found.differing,
+        noise=found.noise,
+        changed=changed,
+        flips=found.flips,
+        spelled=found.spelled,
+        numbers=found.numbers,
+        shown=Shown(pairs, element),
+        worst=element(found.heaviest) if found.heaviest else None,
+        significant=changed > 0,
+    )
+
+
+def _one_by_one(old: str, new: str, rule: Rule, shapes: Shapes, shortest: bool) -> Values:
     a, b = _items(old), _items(new)
     if len(a.items) != len(b.items):
         return _of_different_length(old, new, a, b)
@@ -89,32 +158,44 @@ def compared_values(
     first: list[Element] = []
     worst: Element | None = None  # of the numbers
     heaviest: Element | None = None
-    differing = noise = changed = 0
+    differing = 0
+    outcomes: Counter[tuple[str, str]] = Counter()
     equal, nans = count(old), count_nans(old)
     for element in _differing(a, b, rule, shapes, shortest):
         differing += 1
         equal -= count(element.old)
         nans -= count_nans(element.old) > count_nans(element.new)
-        noise += element.outcome is not None and element.verdict == "noise"
-        changed += element.outcome is not None and element.verdict == "changed"
+        if element.outcome:
+            outcomes[element.verdict, element.outcome.reason] += 1
         if len(first) < SHOWN:
             first.append(element)
         if heaviest is None or element.weight > heaviest.weight:
             heaviest = element
         if element.outcome and (worst is None or element.weight > worst.weight):
             worst = element
-    words = differing - noise - changed
+    noise = sum(times for (verdict, _), times in outcomes.items() if verdict == "noise")
+    changed = outcomes.total() - noise
     if heaviest is not None and heaviest not in first:
         first[-1] = heaviest
-    structure = marks is not None and _is_structural(marks)
-    significant = rule.exact or bool(changed or words or structure)
-    numbers = equal + noise + changed
-    return Values(differing, noise, changed, numbers, nans, first, worst, None, marks, significant)
+    structure = marks is not None and (rule.exact or _is_structural(marks))
+    return Values(
+        differing=differing,
+        noise=noise,
+        changed=changed,
+        flips=outcomes["changed", FLIP],
+        spelled=outcomes["changed", "spelling"] + outcomes["changed", SIGN_OF_ZERO],
+        numbers=equal + outcomes.total(),
+        nans=nans,
+        shown=first,
+        worst=worst,
+        marks=marks,
+        significant=structure or changed > 0 or differing > outcomes.total(),
+    )
 
 
 def retyped(old: str, new: str) -> Values:
     """How values differ that are of another type or structure: as a whole."""
-    return Values(1, 0, 0, 0, 0, [Element((), old, new, None)], None, None, None, True)
+    return Values(differing=1, shown=[Element((), old, new, None)])
 
 
 def elements(
@@ -151,7 +232,7 @@ def _items(text: str) -> _Items:
 def _differing(
     a: _Items, b: _Items, rule: Rule, shapes: Shapes, shortest: bool
 ) -> Iterator[Element]:
-    index = _indexing(a.marks, shapes)
+    index = _indexing(len(a.items), a.marks, shapes)
     for place, (old, new) in enumerate(zip(a.items, b.items, strict=True)):
         if old != new:
             yield Element(index(place), old, new, compared(old, new, rule, shortest=shortest))
@@ -162,22 +243,21 @@ def _of_different_length(old: str, new: str, a: _Items, b: _Items) -> Values:
     pairs = enumerate(zip(a.items, b.items, strict=False))
     place = next((place for place, (one, other) in pairs if one != other), shorter)
     first = Element(
-        _indexing(max(a.marks, b.marks, key=len), ())(place),
+        _indexing(max(len(a.items), len(b.items)), max(a.marks, b.marks, key=len), ())(place),
         "".join(a.items[place : place + 1]),
         "".join(b.items[place : place + 1]),
         None,
     )
     length = Length(_length(old, a), _length(new, b), first)
-    return Values(0, 0, 0, 0, 0, [], None, length, None, True)
+    return Values(length=length)
 
 
 def _length(text: str, items: _Items) -> int:
     return 0 if text == "none" or items.items == [""] else len(items.items)
 
 
-def _indexing(marks: list[str], shapes: Shapes) -> Callable[[int], Index]:
+def _indexing(size: int, marks: list[str], shapes: Shapes) -> Callable[[int], Index]:
     """What gives the index of the element at a place, by the first of the shapes that fits."""
-    size = len(marks) - 1
     for extents in shapes:
         if math.prod(extents) == size:
             return partial(_unravelled, extents)
