@@ -13,7 +13,7 @@ from llm_trace.cli import cli
 from llm_trace.errors import one_of, sentence
 from llm_trace.usage import ToldInOneSentence, UsageError
 
-OURS = re.compile(r"(?:--?[\w-]+: )?expected [ -~]+, found [ -~]+")
+OURS = re.compile(r"(?:(?:--?[\w-]+|[A-Z]+): )?expected [ -~]+, found [ -~]+")
 CONTEXT = click.Context(cli, info_name="llm-trace")
 COMMANDS = ["", *cli.list_commands(CONTEXT)]
 
@@ -43,10 +43,11 @@ def mistakes(name: str) -> Iterator[tuple[list[str], str]]:
         yield ["--no-such-thing"], "expected "
         yield ["-°"], "expected "
     if name and not any(argument.nargs == -1 for argument in arguments):
-        needed = ["x"] * len(arguments)
+        needed = [getattr(argument.type, "choices", "x")[0] for argument in arguments]
         yield [*needed, "further"], "expected no further argument, found 'further'"
     if any(argument.required for argument in arguments):
-        yield [], f"expected {arguments[0].metavar}, found none"
+        words = ", ".join(getattr(arguments[0].type, "choices", ()))
+        yield [], f"expected {f'one of {words}' if words else arguments[0].metavar}, found none"
     for option in known.params:
         if not isinstance(option, click.Option):
             continue
