@@ -64,6 +64,9 @@ int main(void) {
     def text(self, value: str) -> str:
         return super().text(value).replace("??", '?""?')  # else a trigraph
 
+    def single(self, name: str) -> str:
+        return f"&{name}"
+
     def loops(self, loops: Sequence[Loop]) -> str:
         return " ".join(
             f"for (int {loop.name} = 0; {loop.name} < {loop.steps}; {loop.name}++) {{"

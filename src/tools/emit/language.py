@@ -83,7 +83,12 @@ class Language:
 
     def list(self, put: Put) -> str:
         """The list that a field's numbers are in."""
-        return self.called(put.values) if put.known else Language.called(self, put.values)
+        name = self.called(put.values) if put.known else Language.called(self, put.values)
+        return self.single(name) if put.single else name
+
+    def single(self, name: str) -> str:
+        """A number as a list."""
+        return name
 
 
 def _run(group: Group) -> str:

@@ -37,6 +37,7 @@ class Put(NamedTuple):
     values: str  # the name of the list of all of them
     size: int
     known: bool  # whether that list is the fixture's
+    single: bool = False  # whether it is a number rather than a list
 
 
 class Group(NamedTuple):
@@ -175,7 +176,8 @@ def _group(
     for field in (field for field in first.record.fields if field.key in counts_of):
         known = _known(document, entries, field)
         values = known or names.given(kind, words, field.key)
-        puts.append(Put(field.key, values, counts_of[field.key], known is not None))
+        single = known is not None and np.ndim(getattr(document.fixture, known)) == 0
+        puts.append(Put(field.key, values, counts_of[field.key], known is not None, single))
     live = sizes or any(put.known for put in puts)
     return Group(kind, tuple(said), tuple(loops), tuple(puts), live)
 
@@ -186,27 +188,27 @@ def _computed(declared: Field, value: Any) -> bool:
 
 
 def _known(document: Document, entries: Sequence[Entry], field: Field) -> str | None:
-    """The array of the fixture whose runs the field is, by its formula and by its numbers."""
+    """The array of the fixture whose runs the field is, by its formula and by its digits."""
     names = {_copied(formula_of(document, entry, field) or "") for entry in entries}
     name = names.pop()
     value = getattr(document.fixture, name, None) if name and not names else None
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | float):
         return None
     printed = [text for entry in entries for text in entry.numbers(field)]
-    return name if printed == [fixed(number + 0.0) for number in value.reshape(-1)] else None
+    return name if printed == [fixed(number + 0.0) for number in np.ravel(value)] else None
 
 
 def _copied(formula: str) -> str | None:
-    """The array of the fixture that a formula takes rows of, and does nothing else with."""
+    """The array or number of the fixture that a formula takes, and does nothing with."""
     try:
         tree = ast.parse(formula.strip(), mode="eval").body
     except SyntaxError:
         return None
     while isinstance(tree, ast.Subscript):
         tree = tree.value
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "reshape":
-        tree = tree.args[0]
     match tree:
+        case ast.Call(func=ast.Name(id="reshape" | "float32"), args=[array, *_]):
+            return _copied(ast.unparse(array))
         case ast.Attribute(value=ast.Name(id="fixture"), attr=name):
             return name
     return None

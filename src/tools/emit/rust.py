@@ -62,6 +62,9 @@ fn main() {
         keys = "".join(f" {loop.key}={{{loop.name}}}" for loop in loops)
         return f"&format!({self.text(said.replace('{', '{{').replace('}', '}}') + keys)})"
 
+    def single(self, name: str) -> str:
+        return f"[{name}]"
+
     def list(self, put: Put) -> str:
         return f"&{super().list(put)}"
 
