@@ -23,7 +23,7 @@ from . import __version__, commands
 from .errors import LlmTraceError, one_of, sentence
 from .escaping import printable
 from .interruption import INTERRUPTED
-from .output import WRITTEN, emit
+from .output import WRITTEN, emit, emit_bytes
 from .report.declaration import DeclarationError
 from .report.stdout import OutputError, tell, tell_traceback
 from .traces import Entry, entries, find
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
+_FIXTURE_FORMATS = ("toml", "json", "npz")
 
 
 class Commands(ToldInOneSentence, click.Group):
@@ -91,19 +92,23 @@ def trace_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--format"],
-            type=click.Choice(["text", "jsonl"]),
+            type=click.Choice(["text", "jsonl", *_FIXTURE_FORMATS]),
             default="text",
             show_default=True,
-            help="jsonl prints one JSON object a record.",
+            help="jsonl prints one JSON object a record; toml, json and npz are for "
+            "--show-fixture.",
         ),
         click.Option(
             ["--fixture"],
             type=click.Path(),
             metavar="FILE",
-            help="Compute on the numbers in FILE: .toml, .json or .npz, or - for standard input.",
+            help="Compute on the numbers in FILE: .toml, .json, .npz or .safetensors, or - for "
+            "standard input.",
         ),
         click.Option(
-            ["--show-fixture"], is_flag=True, help="The numbers as TOML, to edit and feed back."
+            ["--show-fixture"],
+            is_flag=True,
+            help="The numbers themselves, to edit and feed back: as TOML, or in another --format.",
         ),
         click.Option(
             ["-o", "--output"],
@@ -181,6 +186,9 @@ def run_trace(
     entry: Entry, *, fixture: str | None, show_fixture: bool, output: str | None, **options: Any
 ) -> None:
     """Print a trace in the form that the options ask for."""
+    of_fixture = options["format"] in _FIXTURE_FORMATS
+    if of_fixture and not show_fixture:
+        raise UsageError("--format", "text or jsonl without --show-fixture", options["format"])
     asked = [form for form in reversed(entry.forms().values()) if form.asked(options)]
     kinds = ["--show-fixture"] * show_fixture + [" ".join(form.option) for form in asked]
     if len(kinds) > 1:
@@ -194,44 +202,46 @@ def run_trace(
         if training.small and fixture:
             raise UsageError("", "--small or --fixture", "both")
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
-    form = None if show_fixture else (*asked, entry.forms()["trace"])[0]
     try:
+        numbers = numbers_of(entry, fixture, given, small=training is not None and training.small)
+        if show_fixture:
+            from .fixtures.showing import shown
+
+            emit_bytes(shown(numbers, options["format"] if of_fixture else "toml"), output)
+            return
+        form = (*asked, entry.forms()["trace"])[0]
         with training.kept() if training else nullcontext():
-            emit(trace_text(entry, form, fixture, given, training), output)
+            emit(trace_text(entry, form, numbers, training, given=fixture is not None), output)
     except (OutputError, DeclarationError):
         raise
     except LlmTraceError as error:
         raise LlmTraceError(f"{printable(fixture or 'fixture')}: {error}") from error
 
 
-def trace_text(
-    entry: Entry,
-    form: Form | None,
-    fixture: str | None,
-    choices: dict[str, str],
-    training: Training | None,
-) -> Iterable[str]:
-    """The output in pieces; without a form, the fixture. Raises LlmTraceError."""
-    trace = entry.load()
+def numbers_of(entry: Entry, fixture: str | None, choices: dict[str, str], *, small: bool) -> Any:
+    """The numbers that the trace starts from. Raises LlmTraceError."""
+    kind = entry.load().fixture
     if fixture is None:
-        numbers = trace.fixture(**trace.fixture.small if training and training.small else {})
+        numbers = kind(**kind.small if small else {})
     else:
         from .fixtures.reading import read_fixture
 
-        numbers = read_fixture(trace.fixture, fixture)
-    if choices:
-        numbers = numbers.replace(**choices)
-    if form is None:
-        from .fixtures.showing import toml
+        numbers = read_fixture(kind, fixture)
+    return numbers.replace(**choices) if choices else numbers
 
-        return toml(numbers)
+
+def trace_text(
+    entry: Entry, form: Form, numbers: Any, training: Training | None, *, given: bool
+) -> Iterable[str]:
+    """The trace in pieces; numbers that were given are named where they refuse it."""
+    trace = entry.load()
     if training:
         trace = training.run(trace, numbers)
-    if training or fixture is None:
+    if training or not given:
         return form.write(trace, numbers)
     from .fixtures.blame import naming_the_field
 
-    return naming_the_field(numbers, lambda given: form.write(trace, given))
+    return naming_the_field(numbers, lambda numbers: form.write(trace, numbers))
 
 
 def main() -> None:

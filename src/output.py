@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import click
 
-from .report.stdout import write_stdout
+from .report.stdout import blocks, write_stdout
 
 PIPE_CLOSED = 141  # as a shell reports a program that SIGPIPE ended
 
@@ -23,12 +23,17 @@ output_option = click.option(
 
 def emit(pieces: Iterable[str], output: str | None = None) -> None:
     """Write to the file `output`, or to standard output. A reader may leave early."""
+    emit_bytes(blocks(pieces), output)
+
+
+def emit_bytes(pieces: Iterable[bytes], output: str | None = None) -> None:
+    """The same with bytes."""
     if output is None or output == "-":
         try:
             write_stdout(pieces)
         except BrokenPipeError:
             raise click.exceptions.Exit(PIPE_CLOSED) from None
     else:
-        from .report.files import write_file
+        from .report.files import write_bytes
 
-        write_file(output, pieces)
+        write_bytes(output, pieces)

@@ -2,7 +2,7 @@
 
 Every golden file of the folder is printed again and compared: NAME.trace, NAME.jsonl, and NAME.rust
 and NAME.report of traces that have them. Its first line says which trace it is, or else its name. A
-NAME.toml, NAME.json or NAME.npz beside it has its numbers, as --fixture takes them.
+NAME.toml, .json, .npz or .safetensors beside it has its numbers, as --fixture takes them.
 
 Each NAME given is a golden file without its ending, or a trace. Without any, all golden files are
 checked but those of trainings on their default numbers, which take long.

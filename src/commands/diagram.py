@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "--fixture",
     type=click.Path(),
     metavar="FILE",
-    help="The numbers that the trace starts from: .toml, .json or .npz.",
+    help="The numbers that the trace starts from: .toml, .json, .npz or .safetensors.",
 )
 @output_option
 def command(source: str, form: str, fixture: str | None, output: str | None) -> None:

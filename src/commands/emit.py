@@ -32,7 +32,7 @@ _LANGUAGES = ("python", "pytorch", "c", "rust", "javascript")
     "--fixture",
     type=click.Path(),
     metavar="FILE",
-    help="The numbers that the trace starts from: .toml, .json or .npz.",
+    help="The numbers that the trace starts from: .toml, .json, .npz or .safetensors.",
 )
 @output_option
 def command(language: str, name: str, fixture: str | None, output: str | None) -> None:

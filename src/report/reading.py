@@ -8,7 +8,7 @@ from typing import IO
 
 from .lines import InputError, TraceLines
 
-FIXTURES = (".toml", ".json", ".npz")
+FIXTURES = (".toml", ".json", ".npz", ".safetensors")
 
 
 @contextmanager

@@ -32,12 +32,12 @@ class OutputError(Unexpected):
         super().__init__(printable(place), "a place to write to", found)
 
 
-def write_stdout(pieces: Iterable[str]) -> None:
-    """Write UTF-8 with LF line ends, whatever the locale. Raises BrokenPipeError, OutputError."""
+def write_stdout(pieces: Iterable[bytes]) -> None:
+    """Write as it is, whatever the locale. Raises BrokenPipeError, OutputError."""
     if sys.stdout is None:
         raise OutputError("standard output", OSError(errno.EBADF, ""))
     try:
-        _write(sys.stdout, blocks(pieces))
+        _write(sys.stdout, pieces)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -81,7 +81,10 @@ def _write(file: TextIO, pieces: Iterable[bytes]) -> None:
 
 
 def blocks(pieces: Iterable[str]) -> Iterator[bytes]:
-    """The pieces as UTF-8 in blocks of some 64 KiB: few system calls, little memory."""
+    """The pieces as UTF-8, whatever the locale, in blocks of some 64 KiB.
+
+    That is few system calls, and little memory.
+    """
     block: list[str] = []
     size = 0
     for piece in pieces:
