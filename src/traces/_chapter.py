@@ -9,7 +9,16 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..core.arrays import Array
-from ..core.autodiff import Tensor, constant, mul, no_grad, trace_backward
+from ..core.autodiff import (
+    Tensor,
+    add,
+    backward,
+    constant,
+    mul,
+    no_grad,
+    parameter,
+    trace_backward,
+)
 from ..core.errors import CoreError
 from ..core.gradcheck import GradcheckReport, check_gradient
 from ..core.nn.layer import Layer
@@ -184,6 +193,13 @@ def attempted(call: Callable[..., object], **cases: tuple[Any, ...]) -> dict[str
         case.replace("_", "-"): Attempt(refusal(partial(call, *arguments)), error)
         for case, (error, *arguments) in cases.items()
     }
+
+
+def released(values: Array) -> Tensor:
+    """A node of these values that a backward pass has released, to be refused as an operand."""
+    node = add(parameter(values), constant(0.0))
+    backward(total(node), retain=False)
+    return node
 
 
 class Checks(dict[str, GradcheckReport]):

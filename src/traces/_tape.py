@@ -1,6 +1,9 @@
 """What one backward pass gave to whom, looked up by the nodes themselves."""
 
 from collections import defaultdict
+from itertools import chain
+
+import numpy as np
 
 from ..core.arrays import Array
 from ..core.autodiff import BackwardTrace, Tensor
@@ -30,6 +33,14 @@ class Tape:
     def find(self, node: Tensor) -> Array | None:
         """The same, or none where no gradient flows."""
         return self._adjoints.get(node)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every value, every adjoint and every contribution is finite."""
+        given = (array for arrays in self._given.values() for array in arrays)
+        adjoints = (adjoint for adjoint in self.adjoints if adjoint is not None)
+        every = chain((node.value for node in self.nodes), adjoints, given)
+        return all(np.isfinite(array).all() for array in every)
 
     def contribution(self, child: Tensor, parent: Tensor) -> Array | None:
         """What the VJP of `child` gave its operand `parent`, if that edge was walked.

@@ -21,7 +21,7 @@ WORDS = re.compile(
     r"|2\*x\*x"  # a formula
 )
 """Numbers in names, which are printed whatever happens."""
-ANSWERS = re.compile(r"[=:|](true|false|yes|no|pass|fail|bitwise|same|changed)\b")
+ANSWERS = re.compile(r"[=:|](true|false|yes|no|pass|fail|bitwise|same|changed)(?![-\w])")
 
 
 def literals(nodes: Any) -> str:

@@ -307,6 +307,14 @@ def _log_shares(x: Any, axis: int) -> Numbers:
     return numbers(x - _kept(FUNCTIONS["log"](total), axis))
 
 
+def causal_softmax(scores: Any) -> Any:
+    """Softmax of each row of (..., tokens, tokens) up to its diagonal, zeros after it."""
+    *leading, _, tokens = numbers(scores).shape
+    hidden = (zeros(*leading, tokens - sources) for sources in range(1, tokens + 1))
+    shares = (FUNCTIONS["softmax"](scores[..., at, : at + 1]) for at in range(tokens))
+    return stack(*(concat(*row) for row in zip(shares, hidden, strict=True)), axis=-2)
+
+
 def _kept(reduced: Any, axis: int) -> Numbers:
     """What an axis was reduced to, with an axis of one in its place."""
     return arranged(lambda arrays: np.expand_dims(arrays[0], axis), reduced)
@@ -338,6 +346,7 @@ def index_after(part: str, name: str) -> int:
 
 FUNCTIONS: dict[str, Function] = {
     "abs": elementwise("abs", np.abs),
+    "causal_softmax": causal_softmax,
     "concat": concat,
     "cos": elementwise("cos", cos),
     "cumulative_sum": cumulative_sum,

@@ -7,7 +7,7 @@ Source: Vaswani et al. 2017, Attention Is All You Need, section 3.2.1 (arXiv:170
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,19 @@ from ...core.nn import errors
 from ...core.nn.dot_product import AttentionPass, scale_of, self_attention
 from ...core.numerics import sum_axis
 from ...fixtures.fixture import reals
-from ...report.records import Record, field, key
+from ...report.records import Record
 from ...report.style import BARS, ZERO
 from ...report.trace import Original, trace
-from ...report.values import Int, Real, Reals
 from .. import _chapter as chapter
 from .._probes import equal
-
-TOLERANCE = 1e-12  # of a row's sum
+from ._dot_product import (
+    TOLERANCE,
+    FixtureRecord,
+    Mixture,
+    backward_tensors,
+    forward_tensors,
+    mixture,
+)
 
 
 class SelfAttentionFixture(chapter.CheckedFixture):
@@ -51,74 +56,8 @@ def compute(fixture: SelfAttentionFixture) -> chapter.Computed:
     return chapter.differentiated(forward(fixture))
 
 
-class FixtureRecord(Record, kind="FIXTURE"):
-    """The sizes of everything."""
-
-    batch: Int = field("sequences")
-    tokens: Int = field("positions of a sequence, each a query and a source")
-    width: Int = field("features of a query and of a key, d_k")
-    features: Int = field("features of a value and of an output, d_v")
-    scale: Real = field("what a dot product is multiplied by", "1 / sqrt(width)")
-
-
-SWAPPED = ".swapaxes(1, 2)"
-FORWARD = chapter.tensors(
-    ("query", "batch tokens width", "what each token looks for", "fixture.query"),
-    ("key", "batch tokens width", "what each token is found by", "fixture.key"),
-    ("value", "batch tokens features", "what each token hands over", "fixture.value"),
-    (
-        "scores",
-        "batch tokens tokens",
-        "queries by keys",
-        "Query.values @ Key.values.swapaxes(1, 2)",
-    ),
-    ("scaled", "batch tokens tokens", "scores times the scale", "Scores.values * scale"),
-    (
-        "weights",
-        "batch tokens tokens",
-        "shares of the sources",
-        "softmax(Scaled.values)",
-    ),
-    ("output", "batch tokens features", "the values mixed", "Weights.values @ Value.values"),
-    ("loss", "scalar", "sum(output * upstream)", "dot(Output.values, fixture.upstream)"),
-)
-BACKWARD = chapter.gradients(
-    FORWARD,
-    output="fixture.upstream",
-    weights=f"OutputGradient.values @ Value.values{SWAPPED}",
-    value=f"Weights.values{SWAPPED} @ OutputGradient.values",
-    scaled="Weights.values * (WeightsGradient.values - reshape("
-    "sum(Weights.values * WeightsGradient.values, axis=2), batch, tokens, 1))",
-    scores="ScaledGradient.values * scale",
-    query="ScoresGradient.values @ Key.values",
-    key=f"ScoresGradient.values{SWAPPED} @ Query.values",
-)
-
-
-class Mixture(Record):
-    """One query's weights, and what each source adds to its output."""
-
-    sequence: Int = key("0-based")
-    query: Int = key("0-based")
-    weights: Annotated[Reals, "tokens"] = field("shares", "Weights.values[sequence, query]")
-    sum: Real = field("of the weights, one up to rounding", "sum(weights)")
-    terms: Annotated[Reals, "tokens features"] = field(
-        "each source's value times its weight",
-        "reshape(weights, tokens, 1) * Value.values[sequence]",
-    )
-    output: Annotated[Reals, "features"] = field("the terms added up", "sum(terms, axis=0)")
-
-
-def mixture(nodes: chapter.Nodes, sequence: int, query: int) -> Mixture:
-    row = nodes["weights"].value[sequence, query]
-    return Mixture(
-        sequence=sequence,
-        query=query,
-        weights=row,
-        sum=float(sum_axis(row, axis=0)),
-        terms=row[:, None] * nodes["value"].value[sequence],
-        output=nodes["output"].value[sequence, query],
-    )
+FORWARD = forward_tensors("softmax(Scaled.values)")
+BACKWARD = backward_tensors(FORWARD)
 
 
 def properties(fixture: SelfAttentionFixture, nodes: chapter.Nodes) -> dict[str, bool]:
