@@ -17,6 +17,7 @@ cannot be compared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -41,22 +42,74 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
     help="The numbers that both start from, where they are not the default ones.",
 )
 @click.option("--dtype", type=click.Choice(DTYPES), help="The precision that the port computes in.")
-def command(trace: str, port: str, fixture: str | None, dtype: str | None) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="markdown fits into a comment under a pull request.",
+)
+@click.option(
+    "--map",
+    "names",
+    type=click.Path(),
+    metavar="FILE",
+    help="Which field each TENSOR or GRADIENT of the port is: gate = POSITION-FORWARD.gate-silu.",
+)
+@click.option("--suggest-map", is_flag=True, help="Print such a map, told from the values.")
+def command(
+    trace: str,
+    port: str,
+    fixture: str | None,
+    dtype: str | None,
+    form: str,
+    names: str | None,
+    suggest_map: bool,
+) -> None:
     """Print the verdict; status 1 if something is wrong."""
+    if suggest_map:
+        emit(suggestion(trace, port, fixture, names))
+        return
+    from ..tools.blame.facts import facts
+    from ..tools.blame.json import json
+    from ..tools.blame.markdown import markdown
     from ..tools.blame.text import lines
 
-    verdict = judged(trace, port, fixture, dtype)
-    emit(f"{line}\n" for line in lines(verdict))
+    verdict = judged(trace, port, fixture, dtype, names)
+    told = facts(verdict)
+    if form == "json":
+        emit([json(told)])
+    else:
+        written = lines(told) if form == "text" else markdown(told)
+        emit(f"{line}\n" for line in written)
     if verdict.introduces:
         raise click.exceptions.Exit(1)
 
 
-def judged(trace: str, file: str, fixture: str | None, dtype: str | None) -> Verdict:
+def judged(
+    trace: str, file: str, fixture: str | None, dtype: str | None, names: str | None
+) -> Verdict:
     """The verdict on a port. Raises LlmTraceError."""
     from ..tools.blame.ports import lines_of, read_port
     from ..tools.blame.verdict import verdict_on
     from ..tools.loading import reference
+    from ..tools.maps import read_map
 
     title, document = reference(trace, fixture)
-    port = read_port(file, lines_of(file), document)
-    return verdict_on(title, port, document, dtype)
+    read = read_map(names) if names else None
+    port = read_port(file, lines_of(file), document, read)
+    unused = [f"map: nothing is called {entry.left}" for entry in read.unused] if read else []
+    return verdict_on(title, port._replace(notes=[*port.notes, *unused]), document, dtype)
+
+
+def suggestion(trace: str, file: str, fixture: str | None, names: str | None) -> Iterator[str]:
+    """The lines of a map. Raises LlmTraceError."""
+    from ..tools.blame.ports import lines_of
+    from ..tools.blame.suggesting import suggested
+    from ..tools.loading import reference
+    from ..tools.maps import NameMap, read_map
+
+    _, document = reference(trace, fixture)
+    read = read_map(names) if names else NameMap([])
+    return (f"{line}\n" for line in suggested(document, lines_of(file), read))

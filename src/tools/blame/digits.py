@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Printed(NamedTuple):
     places: Array  # the power of ten of each last digit
     digits: Array  # how many there are from the first that is not zero
     kinds: Array  # 0 without a point, 1 with one, 2 with an exponent
+
+    def taken(self, indices: Any) -> Printed:
+        """Some of them."""
+        texts = [self.texts[index] for index in indices.tolist()]
+        return Printed(texts, *(column[indices] for column in self[1:]))
 
 
 def printed(texts: Sequence[str]) -> Printed:

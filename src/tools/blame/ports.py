@@ -26,8 +26,10 @@ from ...report.style import CANONICAL
 from ...report.values import ABSENT
 from ...traces import schema
 from ..formulas.document import Document, Entry, FieldPlace
+from ..maps import NameMap
 from .digits import NotANumber, Printed, left_open, printed
 from .reference import real, size_of
+from .tensors import TENSORS, named
 
 UNITS = {
     "float64": 2.0**-53,
@@ -75,15 +77,24 @@ def lines_of(file: str) -> list[Line]:
     return [event for event in events if isinstance(event, Line)]
 
 
-def read_port(file: str, lines: Iterable[Line], reference: Document) -> Port:
-    """A port's numbers at the places of the reference. Raises TraceError, Unexpected."""
+def read_port(
+    file: str, lines: Iterable[Line], reference: Document, names: NameMap | None = None
+) -> Port:
+    """A port's numbers at the places of the reference. Raises TraceError, Unexpected.
+
+    `names` says which fields the tensors of free names are.
+    """
     reading = _Reading(file, reference)
     by_kind: dict[str, list[Line]] = {}
     for line in lines:
         by_kind.setdefault(line.kind, []).append(line)
     for kind, found in by_kind.items():
-        reading.kind(kind, found)
-    if not reading.read:
+        if kind in TENSORS and kind not in reading.by_kind:
+            for line in found:
+                reading.tensor(line, names or NameMap([]))
+        else:
+            reading.kind(kind, found)
+    if not reading.lines:
         kinds = ", ".join(dict.fromkeys(entry.record.kind for entry in reference.entries))
         found_kinds = ", ".join(by_kind) or "none"
         raise Unexpected(printable(file), f"records of {bounded(kinds)}", bounded(found_kinds))
@@ -164,6 +175,31 @@ class _Reading:
                 self.field(line, part, entry, declared, dtype)
         if entry is self.reference.entries[0] and self.reference.sizes:
             self._require_sizes(line, entry)
+
+    def tensor(self, line: Line, names: NameMap) -> None:
+        """Take a tensor of a free name, whose values may belong to several records."""
+        found = named(self.reference, line, names)
+        if found is None:
+            self.notes.append(
+                f"{line.kind} name={bounded(line.value('name') or '')}: no field of "
+                "the trace and not in a map"
+            )
+            return
+        part = next((part for part in line.parts if part.key == "values"), None)
+        if part is None:
+            raise TraceError(self.file, line.number, 1, f"values in {line.kind}", "none")
+        dtype = self._dtype(line)
+        whole = self.numbers(line, part, found.places.size, "values")
+        for target, taken in found.shares():
+            place = target.entry.ordinal, target.declared.attribute
+            if taken is None:
+                self.notes.append(f"{target.entry.path}.{target.declared.key}: only a part of it")
+                continue
+            if place in self.read:
+                raise TraceError(self.file, line.number, 1, "each field once", found.path)
+            self.lines[target.entry.ordinal] = line
+            self.read[place] = line, part, whole.taken(taken), dtype
+            self.groups.setdefault((line.kind, line.value("name") or ""), []).append(place)
 
     def _dtype(self, line: Line) -> str | None:
         text = line.value("dtype")

@@ -73,7 +73,9 @@ class Verdict(NamedTuple):
 
 def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -> Verdict:
     """Judge everything that the port printed."""
-    told = dtype or dtype_of(port.numbers.values())
+    said = {given.dtype for given in port.numbers.values()}
+    alone = said.pop() if len(said) == 1 else None
+    told = dtype or alone or dtype_of(port.numbers.values())
     document = merged(reference, port)
     shadows = Shadows(reference, document, port.numbers, UNITS[told])
     untold: dict[str, dict[str, None]] = {}
@@ -102,7 +104,7 @@ def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -
         title,
         port,
         told,
-        dtype is None,
+        not (dtype or alone),
         shadows,
         cells,
         guilty,

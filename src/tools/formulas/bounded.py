@@ -21,6 +21,7 @@ from ...core.numerics.power import power
 from .numbers import Numbers
 
 FUNCTION = 4.0  # units that a program's exp, tanh and the like may be off
+SINGLE = 2.0**-24  # the unit of float32, in which narrower types compute them
 _SLOPES = {"silu": 1.1, "silu_slope": 0.5, "sin": 1.0, "cos": 1.0}  # the largest of each
 _ABSOLUTE = ("tanh", "erf", "sin", "cos")  # off by units of 1, however small the value
 
@@ -117,7 +118,8 @@ def mapped(name: str, function: Callable[[Array], Array], array: Bounded) -> Bou
             moved = np.maximum.reduce([np.abs(side - made) for side in sides])
         size = 1.0 + np.abs(values) if name == "silu_slope" else np.abs(made)
         size = np.maximum(size, 1.0) if name in _ABSOLUTE else size
-        return bounded(made, moved + FUNCTION * array.unit * size, array.unit)
+        own = array.unit * np.abs(made) + _function(array.unit) * size
+        return bounded(made, moved + own, array.unit)
 
 
 def added(array: Bounded, axis: int) -> Bounded:
@@ -199,7 +201,11 @@ def _raised(unit: float, a: Any, b: Any) -> tuple[Any, Any]:
     made = _power(x, y)
     corners = [_power(x + i * e, y + j * f) for i in (-1, 1) for j in (-1, 1)]
     margin = np.maximum.reduce([np.abs(corner - made) for corner in corners])
-    return made, margin + FUNCTION * unit * np.abs(made)
+    return made, margin + (unit + _function(unit)) * np.abs(made)
+
+
+def _function(unit: float) -> float:
+    return FUNCTION * min(unit, SINGLE)
 
 
 def _power(x: Any, y: Any) -> Any:

@@ -18,14 +18,23 @@ from ...core.numerics.float32 import nearest
 from ...core.numerics.norms import spectral_norm
 from ...core.numerics.trigonometric import cos, sin
 from . import bounded
-from .bounded import Bounded, Unclear, accumulated, chosen, lifted, mapped, parted, values_of
+from .bounded import (
+    SINGLE,
+    Bounded,
+    Unclear,
+    accumulated,
+    chosen,
+    lifted,
+    mapped,
+    parted,
+    values_of,
+)
 from .bounded import bounded as within
 from .numbers import Numbers, Traced, arranged, elements, numbers, plain_values, traced
 from .terms import Place, Term, added, called, multiplied
 from .tracing import Flags, Graph
 
 Function = Callable[..., Any]
-SINGLE = 2.0**-24  # one rounding to float32
 _MADE = 1 << 20  # numbers in an array that is made by a size alone
 _WRITTEN_OUT = 64  # products in one element of a matrix product; of longer ones only the name
 

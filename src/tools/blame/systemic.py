@@ -1,0 +1,81 @@
+"""One kind of operation that is off everywhere at one level: a property of the port, no mistake.
+
+An engine that multiplies in 8 bits has every product off by a thousandth, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .ports import UNITS
+from .shadows import Cell
+from .verdict import Verdict
+
+_LEAST = 3  # kinds of fields that must be off
+_PART = 0.8  # of the judged fields of that operation
+_SPREAD = 1e3  # between the smallest and the largest level
+_OPERATIONS: dict[str, Callable[[str], bool]] = {
+    "product": lambda text: "@" in text or "products" in text,
+    "root": lambda text: "sqrt(" in text or "norm(" in text,
+    "function": lambda text: bool(re.search(r"\b(exp|log|silu\w*|sigmoid|tanh|softmax)\(", text)),
+    "operation": lambda _: True,
+}
+
+
+class Systemic(NamedTuple):
+    """The operation, the fields that have it, and by how much of their size they are off."""
+
+    operation: str
+    fields: Sequence[str]
+    wrong: int
+    judged: int
+    least: float
+    most: float
+    like: str | None  # the precision of which that is the rounding
+
+
+def systemic(verdict: Verdict) -> Systemic | None:
+    """What is off everywhere, if that is all there is."""
+    if verdict.wrong or not verdict.guilty:
+        return None
+    for operation, has in _OPERATIONS.items():
+        of_kind = [cell for cell in verdict.cells if has(cell.expression) and _large(cell)]
+        guilty = [cell for cell in verdict.guilty if has(cell.expression)]
+        fields = [*dict.fromkeys(map(_kind, guilty))]
+        if len(guilty) < len(verdict.guilty) or len(fields) < _LEAST:
+            continue
+        levels = [_level(cell) for cell in guilty]
+        least, most = min(levels), max(levels)
+        even = most <= min(_SPREAD * least, 0.05)
+        if len(guilty) >= _PART * max(len(of_kind), 1) and even:
+            return Systemic(
+                operation, fields, len(guilty), len(of_kind), least, most, _like(verdict, levels)
+            )
+    return None
+
+
+def _like(verdict: Verdict, levels: Sequence[float]) -> str | None:
+    """The type whose rounding would be of that size."""
+    typical = float(np.median(levels))
+    for name, unit in UNITS.items():
+        if unit > UNITS[verdict.dtype] and 0.05 * unit <= typical <= 8.0 * unit:
+            return name
+    return None
+
+
+def _large(cell: Cell) -> bool:
+    """Whether an error of its size would show."""
+    return bool(np.abs(cell.shadow).max(initial=0.0) > 0.0) and not cell.open
+
+
+def _level(cell: Cell) -> float:
+    size = float(np.abs(cell.shadow).max(initial=0.0))
+    return float(cell.introduced.max(initial=0.0)) / size if size > 0.0 else np.inf
+
+
+def _kind(cell: Cell) -> str:
+    return f"{cell.entry.record.kind}.{cell.declared.key}"
