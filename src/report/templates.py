@@ -7,7 +7,8 @@ whatever happens, so no number and no answer is written out.
 
 The records of a class are a fact by the name of the class: `Query.values` is a field of the only
 record, `Position.0.input` of the first, `Stage.scores.values` of the one whose key is `scores`, and
-`Position.*.input` of all. A function of no arguments is called when it is first asked for.
+`Position.*.input` of all; a whole record is its line. A function of no arguments is called when it
+is first asked for.
 
 After a colon stand words that say how a fact is spelled: `6` digits after the point, `6e` in
 exponent form, `shortest`; `raw`, `zero` or `flat` for what becomes of a negative zero; `spaced` for
@@ -196,6 +197,8 @@ def _keys(record: Any) -> set[str]:
 
 def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
     """A fact as text, in pieces."""
+    if isinstance(value, Record):
+        return value.text(style)
     value = getattr(value, "value", value)  # a tensor's
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.shape):
         value = value.item()

@@ -184,7 +184,9 @@ class Attempt(NamedTuple):
     @property
     def rejected(self) -> bool:
         """Whether exactly the refusal came that was expected, facts included."""
-        return self.raised == self.expected
+        return type(self.raised) is type(self.expected) and same(
+            getattr(self.raised, "facts", None), self.expected.facts
+        )
 
 
 def attempted(call: Callable[..., object], **cases: tuple[Any, ...]) -> dict[str, Attempt]:
@@ -280,5 +282,7 @@ def same(left: Any, right: Any) -> bool:
         case Sequence() if not isinstance(left, str):
             return len(left) == len(right) and all(map(same, left, right))
         case float():
+            if math.isnan(left):
+                return math.isnan(right)
             return left == right and math.copysign(1.0, left) == math.copysign(1.0, right)
     return bool(left == right)
