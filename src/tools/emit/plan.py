@@ -113,30 +113,31 @@ def _groups(
     document: Document, entries: Sequence[Entry], sizes: bool, names: _Names
 ) -> tuple[Group, ...]:
     """The records of one class; those of sizes have all that is no real said."""
-    keys = [field for field in entries[0].record.fields if field.aligns]
-    counted = [field for field in keys if type(getattr(entries[0].record, field.attribute)) is int]
-    found = _divided(entries, counted)
-    if any(_counts(group, counted) is None for group in found):
-        counted, found = [], [[entry] for entry in entries]
-    return tuple(
-        group
-        for one in found
-        if (group := _group(document, one, counted, sizes, names)).puts or sizes
-    )
-
-
-def _divided(entries: Sequence[Entry], counted: Sequence[Field]) -> list[list[Entry]]:
-    """The records that share all keys but the counted ones."""
-    loops = {field.key for field in counted}
     groups: dict[Any, list[Entry]] = {}
     for entry in entries:
-        rest = tuple((key, text) for key, text in dict(entry.keys()).items() if key not in loops)
+        counted = {field.key for field in _counted(entry)}
+        rest = tuple((key, text) for key, text in [*entry.keys()] if key not in counted)
         groups.setdefault(rest, []).append(entry)
-    return [*groups.values()]
+    made = []
+    for group in groups.values():
+        if (counts := _counts(group)) is not None:
+            made.append(_group(document, group, counts, sizes, names))
+        else:
+            made += [_group(document, [entry], [], sizes, names) for entry in group]
+    return tuple(group for group in made if group.puts or sizes)
 
 
-def _counts(group: Sequence[Entry], counted: Sequence[Field]) -> list[int] | None:
+def _counted(entry: Entry) -> list[Field]:
+    """The keys that are whole numbers."""
+    fields = entry.record.fields
+    return [
+        one for one in fields if one.aligns and type(getattr(entry.record, one.attribute)) is int
+    ]
+
+
+def _counts(group: Sequence[Entry]) -> list[int] | None:
     """How far each key counts; None if the records are not all that there are up to there."""
+    counted = _counted(group[0])
     tuples = [tuple(getattr(entry.record, field.attribute) for field in counted) for entry in group]
     counts = [len({*column}) for column in zip(*tuples, strict=True)]
     whole = tuples == [*product(*map(range, counts))]
@@ -154,12 +155,12 @@ def _sizes(entry: Entry) -> Iterator[tuple[str, int]]:
 def _group(
     document: Document,
     entries: Sequence[Entry],
-    counted: Sequence[Field],
+    counts: Sequence[int],
     sizes: bool,
     names: _Names,
 ) -> Group:
     first = entries[0]
-    counts = _counts(entries, counted) or []
+    counted = _counted(first) if counts else []
     looped = {field.key for field in counted}
     loops = [
         Loop(field.key, field.attribute.rstrip("_"), count)
@@ -170,7 +171,7 @@ def _group(
         for field, value in first.record.present()
         if (field.aligns and field not in counted) or (sizes and not _computed(field, value))
     ]
-    words = [text for key, text in dict(first.keys()).items() if key not in looped]
+    words = [text for key, text in [*first.keys()] if key not in looped]
     counts_of, kind = dict(_sizes(first)), first.record.kind
     puts = []
     for field in (field for field in first.record.fields if field.key in counts_of):

@@ -37,14 +37,16 @@ _LAYOUTS = (
 )
 
 
-def program(language: Language, plan: Plan, command: str, fixture: str | None) -> str:
+def program(
+    language: Language, plan: Plan, command: str, fixture: str | None, most: int = MOST_LINES
+) -> str:
     """The source of a program that prints what is known of the trace called `command`.
 
-    It takes the broadest layout that stays within MOST_LINES.
+    It takes the broadest layout that stays within so many lines.
     """
     for layout in _LAYOUTS:
         lines = [*_lines(language, plan, command, fixture, layout)]
-        if len(lines) <= MOST_LINES:
+        if len(lines) <= most:
             break
     return "\n".join(lines) + "\n"
 
