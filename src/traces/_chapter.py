@@ -54,7 +54,11 @@ class TensorRecord(Record):
 Tensors = tuple[type[TensorRecord], ...]
 
 
-def tensors(*declared: tuple[str, str, str, str]) -> Tensors:
+Formula = str | Mapping[str, str]
+"""A formula, or formulas by condition."""
+
+
+def tensors(*declared: tuple[str, str, str, Formula]) -> Tensors:
     """A class of records for each tensor: its node, extents, meaning and formula.
 
     Of a node `mean_square` the kind is MEAN-SQUARE, and `MeanSquare.values` stands in formulas.
@@ -66,7 +70,7 @@ def tensors(*declared: tuple[str, str, str, str]) -> Tensors:
     )
 
 
-def gradients(of: Tensors, **formulas: str) -> Tensors:
+def gradients(of: Tensors, **formulas: Formula) -> Tensors:
     """A class for the gradient of each node, `QueryGradient` of `query`, with its formula."""
     classes = {made.node: made for made in of}
     return tuple(
@@ -139,9 +143,12 @@ def differentiated(nodes: Nodes) -> Computed:
     return Computed(nodes, Tape(trace_backward(nodes["loss"])))
 
 
-def weighed(output: Tensor, upstream: Array) -> Tensor:
-    """sum(output * upstream), the first axis first: the loss for which upstream is dL/d output."""
-    return total(mul(output, constant(upstream)))
+def weighed(output: Tensor, upstream: Array, axis: int = 0) -> Tensor:
+    """sum(output * upstream), the first axis first: the loss for which upstream is dL/d output.
+
+    With `axis=-1` the last axis comes first, which may round otherwise.
+    """
+    return total(mul(output, constant(upstream)), axis)
 
 
 def sized(kind: type[R], fixture: Fixture, **more: Any) -> R:

@@ -77,9 +77,9 @@ def rank_variants(
     return [(part.shape, forward(constant(part)).shape) for part in (row, rows, batch)]
 
 
-def total(x: Tensor) -> Tensor:
-    """The sum over all axes, the first axis first."""
-    return x if x.shape == () else total(sum_axis(x, axis=0))
+def total(x: Tensor, axis: int = 0) -> Tensor:
+    """The sum over all axes, the first axis first, or with `axis=-1` the last."""
+    return x if x.shape == () else total(sum_axis(x, axis=axis % len(x.shape)), axis)
 
 
 def gradient(parameter: Tensor) -> Array:
