@@ -216,6 +216,8 @@ def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
         if words == ["x"]:
             return (shape_text(tuple(value)),)
         items = ("".join(spelled(item, spelling, style)) for item in value)
+        if "lists" in words and value and isinstance(value[0], list | tuple):
+            items = (f"[{item}]" for item in items)
         return ((", " if "spaced" in words else ",").join(items),)
     if isinstance(value, float):
         zero = next((_POLICIES[word] for word in words if word in _POLICIES), 0.0)

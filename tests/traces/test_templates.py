@@ -19,6 +19,7 @@ WORDS = re.compile(
     r"|chapter \d\d handoff"
     r"|[A-Za-z-]+-v\d\b|[A-Z_]+_TRACE_V\d\b"  # a trace's name
     r"|2\*x\*x"  # a formula
+    r"|f64-exp|material_course_path_shared=false"  # how the original is made
 )
 """Numbers in names, which are printed whatever happens."""
 ANSWERS = re.compile(r"[=:|](true|false|yes|no|pass|fail|bitwise|same|changed)(?![-\w])")
@@ -43,7 +44,7 @@ def literals(nodes: Any) -> str:
 def test_no_number_and_no_answer_is_written_out(path: Path) -> None:
     text = literals(parsed(path.read_text("ascii")))
     assert not re.findall(r".{0,12}\d.{0,12}", WORDS.sub("", text))
-    assert not ANSWERS.findall(text)
+    assert not ANSWERS.findall(WORDS.sub("", text))
 
 
 def test_every_template_is_a_trace_s() -> None:
@@ -78,11 +79,16 @@ def changed(fixture: Any, seed: int) -> Any:
     arrays = {name: getattr(fixture, name) for name in fixture.specs}
     return fixture.replace(
         **{
-            name: np.round(values * rng.uniform(0.5, 1.5, values.shape), 3)
+            name: short(values * rng.uniform(0.5, 1.5, values.shape))
             for name, values in arrays.items()
             if isinstance(values, np.ndarray)
         }
     )
+
+
+def short(values: Any) -> Any:
+    """Three digits of each number, however small it is."""
+    return np.array([float(f"{value:.3g}") for value in values.flat]).reshape(values.shape)
 
 
 def kinds(text: str) -> list[str]:
