@@ -38,6 +38,15 @@ def load(name: str) -> click.Command | None:
     return command
 
 
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+dtype_option = click.option(
+    "--dtype",
+    type=click.Choice(DTYPES),
+    help="The precision that the numbers were computed in; told from them where it is left out.",
+)
+
+
 def offered(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
     """Shell completion by the function of that name, which is imported when a shell asks."""
 

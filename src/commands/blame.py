@@ -24,12 +24,10 @@ import click
 
 from ..output import emit
 from ..usage import tool
-from . import offered
+from . import dtype_option, offered
 
 if TYPE_CHECKING:
     from ..tools.blame.verdict import Verdict
-
-DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @tool("blame", help=__doc__)
@@ -41,7 +39,7 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
     metavar="FILE",
     help="The numbers that both start from, where they are not the default ones.",
 )
-@click.option("--dtype", type=click.Choice(DTYPES), help="The precision that the port computes in.")
+@dtype_option
 @click.option(
     "--format",
     "form",

@@ -16,6 +16,7 @@ from .shapes import declared_miscount, shaped_miscounts, with_derived
 
 _HEADER = re.compile(r"(?P<name>.+)_V[0-9]+")
 _FOOTER = re.compile(r"END_(?P<name>.+)")
+ROOM = 20_000_000
 
 
 class Validation:
@@ -27,6 +28,9 @@ class Validation:
         self.errors = 0
         self.unknown = 0  # traces of which the form alone was checked
         self.unknown_names: dict[str, None] = {}  # of those that have one, in order
+        self.known: list[str] = []  # the names of the others
+        self.held: list[Line] = []  # the records of the first of these, for whoever asks more
+        self.room = ROOM  # characters that may be held
         self._lines = lines
         self._schemas = schemas
         self._outside: Begin | None = None  # records that stand in no trace
@@ -56,6 +60,8 @@ class Validation:
                     checks = self._checks(event.name)
                 case Line():
                     self.records += 1
+                    if isinstance(checks, _Known):
+                        self._hold(event)
                     yield from checks.errors(event)
                 case End():
                     yield from checks.missing(event)
@@ -63,12 +69,20 @@ class Validation:
 
     def _checks(self, name: str | None) -> "_Known | _Unknown":
         schema = self._schemas(name) if name else None
-        if schema:
+        if schema and name:
+            self.known.append(name)
             return _Known(self.file, schema)
         self.unknown += 1
         if name:
             self.unknown_names[name] = None
         return _Unknown(self.file, name)
+
+    def _hold(self, line: Line) -> None:
+        if len(self.known) == 1 and self.room > 0:
+            self.room -= sum(len(part.text) for part in line.parts)
+            self.held.append(line)
+        elif self.held:
+            self.held.clear()
 
     def _outsiders(self, begun: Begin) -> Iterator[TraceError]:
         """Records outside of traces are an error where there is a trace."""

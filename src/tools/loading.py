@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -103,6 +104,27 @@ def _from_file(file: str, fixture: str | None) -> Loaded:
     return Loaded(file, name, (*lines,), entry, document)
 
 
+def fixture_known(file: str, fixture: str | None, entry: Entry, lines: Sequence[Line]) -> Any:
+    """The numbers that a trace in a file starts from, None where nothing tells them.
+
+    Raises LlmTraceError for a fixture that cannot be read.
+    """
+    beside = fixtures_beside(file)
+    if fixture or beside:
+        return _fixture(entry, fixture or beside[0])
+    return None if entry.trains else _default_of(entry, lines, file)
+
+
+def _default_of(entry: Entry, lines: Sequence[Line], file: str) -> Any:
+    """The default fixture, if that gives exactly these lines."""
+    numbers = entry.load().fixture()
+    with suppress(LlmTraceError):
+        printed = [line for line in _printed(entry, numbers, file) if not line.frame()]
+        if [*map(_said, printed)] == [_said(line) for line in lines if not line.frame()]:
+            return numbers
+    return None
+
+
 def _fixture_of_file(file: str, fixture: str | None, entry: Entry, lines: list[Line]) -> Any:
     beside = fixtures_beside(file)
     if fixture or beside:
@@ -113,11 +135,7 @@ def _fixture_of_file(file: str, fixture: str | None, entry: Entry, lines: list[L
         return numbers
     if entry.trains:
         return None
-    numbers = entry.load().fixture()
-    with suppress(LlmTraceError):
-        if [*map(_said, _printed(entry, numbers, file))] == [*map(_said, lines)]:
-            return numbers
-    return None
+    return _default_of(entry, lines, file)
 
 
 def _require_sizes(fixture: str, given: list[Line], lines: list[Line], file: str) -> None:

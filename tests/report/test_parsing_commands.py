@@ -98,8 +98,8 @@ def test_valid_files_are_counted() -> None:
     done = run("validate", TRACE, JSON, "-", stdin=b"A x=1\n")
     assert done.returncode == 0
     assert done.stdout.decode().splitlines() == [
-        f"{TRACE}: 9 records, valid",
-        f"{JSON}: 9 records, valid",
+        f"{TRACE}: 9 records, valid; 76 numbers follow from their operands",
+        f"{JSON}: 9 records, valid; 76 numbers follow from their operands",
         "-: 1 record, valid by its form",
     ]
 
@@ -112,7 +112,10 @@ def test_a_trace_that_is_not_known_is_valid_by_its_form() -> None:
     named = b"TRACE a BEGIN\nA x=1\nTRACE a END\n"
     several = named + TRACE.read_bytes() + named.replace(b" a ", b" b ") + named
     done = run("validate", "-", stdin=several)
-    assert done.stdout == b"-: 12 records, valid by their form: a, b are not known here\n"
+    assert done.stdout == (
+        b"-: 12 records, valid by their form: a, b are not known here; "
+        b"76 numbers follow from their operands\n"
+    )
     done = run("validate", "--format", "json", "-", stdin=several)
     assert json.loads(done.stdout) == {
         "files": 1,
@@ -132,7 +135,7 @@ def test_errors_are_lines_and_status_1(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [
-        f"{TRACE}: 9 records, valid",
+        f"{TRACE}: 9 records, valid; 76 numbers follow from their operands",
         f"{str(file)!a}:3:9: expected each key once, found x a second time",
         f"{str(file)!a}:4:1: expected TRACE a END, found the end of the file",
     ]

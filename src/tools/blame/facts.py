@@ -122,7 +122,7 @@ def _of_cell(verdict: Verdict, cell: Cell) -> First:
         _size(cell.inherited[flat]),
         _size(cell.bound[flat]),
         visible(bounded(cell.given.printed.texts[flat])),
-        _worked(cell, flat),
+        worked(cell, flat),
         cell.given.line.number,
     )
 
@@ -150,7 +150,7 @@ def _spelled(verdict: Verdict, entry: Entry, declared: Field, expression: str) -
     return f"{declared.key} = {printed_formula(expression, type(entry.record), classes)}"
 
 
-def _worked(cell: Cell, flat: int) -> str:
+def worked(cell: Cell, flat: int) -> str:
     """The shadow, in the form of what the port printed."""
     value, printed = float(cell.shadow[flat]), cell.given.printed
     decimals = -int(printed.places[flat])
