@@ -10,12 +10,14 @@ class Scale(Layer):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
-from ..autodiff.tensor import Tensor
+from ..arrays import Array
+from ..autodiff.tensor import Tensor, parameter
 from .parameters import NamedParameter, require_unique
+from .shapes import require_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,26 @@ class Layer:
         """Scalars in all parameters."""
         return sum(tensor.value.size for _, tensor in self.parameters)  # of integers
 
+    @property
+    def values(self) -> dict[str, Array]:
+        """The numbers of all parameters by name: arrays that never change."""
+        return {name: tensor.value for name, tensor in self.parameters}
+
     def detached(self) -> Self:
         """The same layer with values through which no gradient flows."""
-        held = {field.name: _detached(getattr(self, field.name)) for field in fields(self)}
+        return self._with(lambda held: held.tensor.detach())
+
+    def with_values(self, values: Mapping[str, Array]) -> Self:
+        """The same layer with parameters of its own, which have these numbers and no gradient.
+
+        Raises KeyError for a name that is missing, ShapeMismatch for another shape.
+        """
+        for name, tensor in self.parameters:
+            require_shape(type(self).__name__, name, values[name].shape, tensor.shape)
+        return self._with(lambda held: parameter(values[held.name]))
+
+    def _with(self, tensor: Callable[[NamedParameter], Tensor]) -> Self:
+        held = {field.name: _mapped(getattr(self, field.name), tensor) for field in fields(self)}
         return replace(self, **held)
 
 
@@ -64,9 +83,9 @@ def _parameters(parts: object) -> Iterator[NamedParameter]:
             yield from _parameters(part)
 
 
-def _detached(part: object) -> object:
+def _mapped(part: object, tensor: Callable[[NamedParameter], Tensor]) -> object:
     if isinstance(part, NamedParameter):
-        return NamedParameter(part.name, part.tensor.detach())
+        return NamedParameter(part.name, tensor(part))
     if isinstance(part, Layer):
-        return part.detached()
-    return tuple(map(_detached, part)) if isinstance(part, tuple) else part
+        return part._with(tensor) if part.parameters else part
+    return tuple(_mapped(each, tensor) for each in part) if isinstance(part, tuple) else part

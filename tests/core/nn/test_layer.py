@@ -36,6 +36,7 @@ from llm_trace.core.nn.layer import Layer
 from llm_trace.core.nn.layer_norm import LayerNorm
 from llm_trace.core.nn.linear import Linear
 from llm_trace.core.nn.lstm import LSTM
+from llm_trace.core.nn.neural_ngram import NeuralNgram
 from llm_trace.core.nn.parameters import NamedParameter, named_parameter
 from llm_trace.core.nn.patches import PatchEmbedding
 from llm_trace.core.nn.qkv import QKV
@@ -139,6 +140,11 @@ ZOO: dict[str, tuple[Callable[[], Layer], int, Callable[[Any], Any]]] = {
         lambda: Decoder.initialize(DecoderConfig(5, 4, 2, 3, 2, 6), rng()),
         240,
         lambda it: it([0, 4, 1], (1, 3)),
+    ),
+    "NeuralNgram": (
+        lambda: NeuralNgram.initialize("n", 5, 2, 3, 4, rng()),
+        99,
+        lambda it: it([0, 4, 1, 2], 2),
     ),
     "MLP": (mlp, 49, lambda it: it(constant(ROWS))),
     "AttentionHead": (lambda: head("head"), 32, lambda it: it(constant(ROWS))),
