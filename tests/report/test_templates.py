@@ -151,3 +151,7 @@ def test_nothing_comes_out_before_every_fact_is_there() -> None:
 def test_what_is_wrong_is_no_text(template: str) -> None:
     with pytest.raises(TemplateError):
         text(template, Stage=STAGES, empty=[], x=1, y=[])
+
+
+def test_a_list_of_lists_has_brackets_around_each() -> None:
+    assert text("[{x:lists}]", RUST, x=[(4, 4), (3,)]) == "[[4,4],[3]]\n"

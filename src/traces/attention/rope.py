@@ -8,7 +8,7 @@ Source: Su et al. 2021, RoFormer, section 3.2 (arXiv:2104.09864).
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from ...fixtures.fixture import choice, integer, real, reals
 from ...report.records import Record, field, key
 from ...report.style import BARS, ZERO
 from ...report.trace import Original, trace
-from ...report.values import Int, Ints, Real, Reals, Word
+from ...report.values import Int, Real, Word
 from .. import _chapter as chapter
 from .._probes import same_bits
 from .._tape import require_steps
+from ._rotary import Frequency, Position, halves, neighbours, table
 
 TOLERANCE = 1e-12  # of a length and of a dot product
 WORDS = {"pairs": "adjacent", "halves": "halves"}  # what the original calls the pairs
@@ -100,23 +101,6 @@ class FixtureRecord(Record, kind="FIXTURE"):
     offset: Int = field("the first token's position after the shift")
 
 
-class Frequency(Record):
-    """How fast one pair turns."""
-
-    pair: Int = key("0-based")
-    features: Ints = field("the two that are turned")
-    theta: Real = field("radians a position", "base ** (-2 * pair / width)")
-
-
-class Position(Record):
-    """How far each pair is turned at one position."""
-
-    position: Int = key("0-based")
-    angles: Annotated[Reals, "pairs"] = field("in radians", "position * Frequency.theta")
-    cosines: Annotated[Reals, "pairs"] = field("of the angles", "cos(angles)")
-    sines: Annotated[Reals, "pairs"] = field("of the angles", "sin(angles)")
-
-
 class Length(Record):
     """One query's length, which no turn changes."""
 
@@ -126,24 +110,11 @@ class Length(Record):
     shifted: Real = field("after the shift", "norm(ShiftedQuery.values[token])")
 
 
-def turn(name: str, offset: str = "0", sign: str = "+") -> dict[str, str]:
-    """The formula of rows turned by the angles from a position on, or back again."""
-    rows, back = f"{offset}:{offset} + tokens", "-" if sign == "+" else "+"
-    cosines, sines = f"Position.cosines[{rows}]", f"Position.sines[{rows}]"
-    places = {
-        "pairing == 'pairs'": (
-            "[:, 0::2]",
-            "[:, 1::2]",
-            "reshape(stack({}, {}, axis=2), tokens, width)",
-        ),
-        "": ("[:, :width // 2]", "[:, width // 2:]", "concat({}, {}, axis=1)"),
-    }
+def turn(rows: str, first: str = "0", *, back: bool = False) -> dict[str, str]:
+    """The formula of rows turned by the angles from a position on, or turned back."""
     return {
-        when: together.format(
-            f"{name}{first} * {cosines} {back} {name}{second} * {sines}",
-            f"{name}{second} * {cosines} {sign} {name}{first} * {sines}",
-        )
-        for when, (first, second, together) in places.items()
+        "pairing == 'pairs'": neighbours(rows, "tokens, width", first, back=back),
+        "": halves(rows, first, back=back),
     }
 
 
@@ -164,8 +135,8 @@ BACKWARD = chapter.gradients(
     FORWARD,
     turned_query="fixture.query_upstream",
     turned_key="fixture.key_upstream",
-    query=turn("TurnedQueryGradient.values", sign="-"),
-    key=turn("TurnedKeyGradient.values", sign="-"),
+    query=turn("TurnedQueryGradient.values", back=True),
+    key=turn("TurnedKeyGradient.values", back=True),
 )
 
 
@@ -301,13 +272,7 @@ def rope_trace(fixture: RoPEFixture, done: chapter.Computed) -> Iterator[Record]
         pairing=fixture.pairing,
         offset=fixture.offset,
     )
-    features = np.arange(rope.width).reshape((-1, 2) if fixture.pairing == "pairs" else (2, -1))
-    by_pair = features if fixture.pairing == "pairs" else features.T
-    for pair, theta in enumerate(rope.frequencies):
-        yield Frequency(pair=pair, features=by_pair[pair].tolist(), theta=theta)
-    tables = zip(rope.angles, rope.cosines, rope.sines, strict=True)
-    for position, (angles, cosines, sines) in enumerate(tables):
-        yield Position(position=position, angles=angles, cosines=cosines, sines=sines)
+    yield from table(rope)
     yield from done.values(FORWARD)
     yield from lengths(done.nodes)
     yield from done.gradients(BACKWARD)
