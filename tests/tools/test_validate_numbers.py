@@ -1,5 +1,6 @@
 """validate works numbers out from a trace's own operands, and says where it does not."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,7 @@ def test_a_number_that_contradicts_its_formula_is_an_error(broken: Path, how: st
 def test_without_a_fixture_what_needs_one_is_left_out(tmp_path: Path) -> None:
     file, fixture = tmp_path / "mine.trace", tmp_path / "f.toml"
     text = run(TRACE, "--show-fixture").stdout.decode()
-    fixture.write_text(
-        text.replace("\ninput = [\n  [1", "\ninput = [\n  [1.5").replace("[[1", "[[1.5")
-    )
+    fixture.write_text(re.sub(r"(input = \[\s*\[)1.0", r"\g<1>1.5", text))
     file.write_bytes(run(TRACE, "--fixture", fixture).stdout)
     status, lines = said(file, "--numbers")
     assert status == 0
