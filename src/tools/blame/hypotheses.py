@@ -43,6 +43,7 @@ class Trial(NamedTuple):
     formulas: Mapping[str, str]  # by what is declared
 
 
+@np.errstate(all="ignore")
 def explained(verdict: Verdict) -> list[Explained]:
     """One explanation of everything that is wrong, else one for each kind that has one."""
     kinds = [*dict.fromkeys(map(_kind, verdict.guilty))]

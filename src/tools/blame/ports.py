@@ -120,8 +120,15 @@ class _Reading:
             self.notes.append(f"{kind}: {_records(len(lines))} of a kind that the trace has not")
             return
         waiting: dict[tuple[int, ...], list[Line]] = {}
+        known: dict[tuple[str, ...], dict[tuple[str | None, ...], tuple[int, ...]]] = {}
         for line in lines:
-            found = tuple(entry.ordinal for entry in entries if _shares(entry, line))
+            keys = tuple(key for key in _keys(entries[0]) if line.value(key) is not None)
+            if keys not in known:
+                known[keys] = _by_keys(entries, keys)
+            texts = tuple(line.value(key) for key in keys)
+            found = known[keys].get(texts)
+            if found is None:  # in another spelling, perhaps
+                found = tuple(entry.ordinal for entry in entries if _shares(entry, line))
             waiting.setdefault(found, []).append(line)
         for ordinals, alike in waiting.items():
             candidates = [self.reference.entries[ordinal] for ordinal in ordinals]
@@ -303,9 +310,22 @@ def _shares(entry: Entry, line: Line) -> bool:
     return True
 
 
+def _keys(entry: Entry) -> list[str]:
+    return [declared.key for declared in entry.record.fields if declared.aligns]
+
+
+def _by_keys(
+    entries: Sequence[Entry], keys: tuple[str, ...]
+) -> dict[tuple[str | None, ...], tuple[int, ...]]:
+    """The ordinals of the records by the texts of these keys."""
+    found: dict[tuple[str | None, ...], list[int]] = {}
+    for entry in entries:
+        found.setdefault(tuple(map(entry.line.value, keys)), []).append(entry.ordinal)
+    return {texts: tuple(ordinals) for texts, ordinals in found.items()}
+
+
 def _missing(entry: Entry, line: Line) -> list[str]:
-    fields = [declared.key for declared in entry.record.fields if declared.aligns]
-    return [key for key in fields if entry.line.value(key) and line.value(key) is None]
+    return [key for key in _keys(entry) if entry.line.value(key) and line.value(key) is None]
 
 
 def _other(declared: Field, text: str) -> Any:

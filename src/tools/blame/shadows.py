@@ -36,11 +36,7 @@ class Cell(NamedTuple):
     shadow: Array
     bound: Array
     reference: Array
-
-    @property
-    def introduced(self) -> Array:
-        """By how much each number differs from its shadow; 0 where both are infinite or nan."""
-        return _apart(self.given.values, self.shadow)
+    introduced: Array  # by how much each number differs from its shadow
 
     @property
     def inherited(self) -> Array:
@@ -61,7 +57,7 @@ class Cell(NamedTuple):
     @property
     def guilty(self) -> bool:
         """Whether some number is wrong."""
-        return bool(self.wrong.any())
+        return not (self.introduced <= self.bound).all()
 
     @property
     def differs(self) -> Any:
@@ -71,6 +67,8 @@ class Cell(NamedTuple):
     @property
     def open(self) -> bool:
         """Whether the bound is so wide that nothing can be told."""
+        if self.bound.size and self.bound[0] <= 8.0 * self.given.half[0]:
+            return False
         scale = np.abs(self.shadow[np.isfinite(self.shadow)]).max(initial=0.0)
         wide = self.bound > np.maximum(0.25 * scale, 8.0 * self.given.half)
         return bool((wide | ~np.isfinite(self.bound)).all()) if self.bound.size else False
@@ -190,12 +188,15 @@ def judged(shadows: Shadows, entry: Entry, declared: Field) -> Cell:
     given = shadows.numbers[place]
     made = shadows.shadow(entry, declared)
     values, margins = (np.reshape(part, -1) for part in parted(made, shadows.unit))
-    with np.errstate(all="ignore"):
-        unit = shadows.unit_of(place)
-        bound = SLACK * (margins + unit * np.abs(values) + tiniest(unit)) + given.half
+    unit = shadows.unit_of(place)
+    bound = SLACK * (margins + unit * np.abs(values) + tiniest(unit)) + given.half
+    unknown = bound != bound
+    if unknown.any():
+        bound[unknown] = np.inf
     expression = formula_of(shadows.document, entry, declared) or ""
     known = flat(getattr(shadows.reference.entries[entry.ordinal].record, declared.attribute))
-    return Cell(entry, declared, given, expression, values, np.nan_to_num(bound, nan=np.inf), known)
+    introduced = _apart(given.values, values)
+    return Cell(entry, declared, given, expression, values, bound, known, introduced)
 
 
 def tiniest(unit: float) -> float:
@@ -228,8 +229,9 @@ def _spread(made: Bounded, shape: Sequence[int], entry: Entry, declared: Field) 
 
 
 def _apart(a: Array, b: Array) -> Array:
-    with np.errstate(all="ignore"):
-        away = np.abs(a - b)
+    away = np.abs(a - b)
+    if (away < np.inf).all():
+        return away
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, away)
 
 

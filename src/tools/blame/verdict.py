@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...report.records import Field
 from ..formulas.document import Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of
@@ -71,6 +73,7 @@ class Verdict(NamedTuple):
         return [*found.values()]
 
 
+@np.errstate(all="ignore")
 def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -> Verdict:
     """Judge everything that the port printed."""
     said = {given.dtype for given in port.numbers.values()}

@@ -22,7 +22,26 @@ from .numbers import Numbers
 
 FUNCTION = 4.0  # units that a program's exp, tanh and the like may be off
 SINGLE = 2.0**-24  # the unit of float32, in which narrower types compute them
-_SLOPES = {"silu": 1.1, "silu_slope": 0.5, "sin": 1.0, "cos": 1.0}  # the largest of each
+_SLOPES: dict[str, Callable[[Array, Array, Array], Array]] = {  # of x, f(x) and the margin of x
+    "abs": lambda _, __, margin: margin,
+    "cos": lambda _, __, margin: margin,
+    "exp": lambda _, made, margin: np.where(margin <= 1.0, made * _grown(margin), np.inf),
+    "log": lambda x, _, margin: np.where(margin < x, margin / np.maximum(x - margin, 0.0), np.inf),
+    "sigmoid": lambda _, made, margin: np.minimum(
+        0.25 * margin, np.where(margin <= 1.0, made * (1.0 - made) * _grown(margin), np.inf)
+    ),
+    "silu": lambda _, __, margin: 1.1 * margin,
+    "silu_slope": lambda _, __, margin: 0.5 * margin,
+    "sin": lambda _, __, margin: margin,
+    "sqrt": lambda x, made, margin: margin / (made + np.sqrt(np.maximum(x - margin, 0.0)) + 1e-300),
+    "tanh": lambda _, made, margin: np.minimum(
+        margin, np.where(margin <= 0.5, (1.0 - made * made) * _grown(2.0 * margin) / 2.0, np.inf)
+    ),
+}
+"""How far a function may move with its operand.
+
+exp(m) - 1 is at most m (1 + m) up to 1, and no slope of a sigmoid grows faster than exp does.
+"""
 _ABSOLUTE = ("tanh", "erf", "sin", "cos")  # off by units of 1, however small the value
 
 
@@ -49,8 +68,7 @@ class Bounded(Numbers):
             return _compared(ufunc, *parts)
         if ufunc not in _RULES:
             return NotImplemented
-        with np.errstate(all="ignore"):
-            return bounded(*_RULES[ufunc](unit, *parts), unit)
+        return bounded(*_RULES[ufunc](unit, *parts), unit)
 
     def __matmul__(self, other: Any) -> Bounded:
         return _product(self, other, self)
@@ -108,18 +126,16 @@ def rounded(count: int) -> float:
 def mapped(name: str, function: Callable[[Array], Array], array: Bounded) -> Bounded:
     """A function of each element: monotone, or with a slope that is known."""
     values, margins = parted(array, array.unit)
-    with np.errstate(all="ignore"):
-        made = np.asarray(function(values))
-        if name in _SLOPES:
-            moved = _SLOPES[name] * margins
-        else:
-            low = np.maximum(values - margins, 0.0) if name in ("sqrt", "log") else values - margins
-            sides = (np.asarray(function(side)) for side in (low, values + margins))
-            moved = np.maximum.reduce([np.abs(side - made) for side in sides])
-        size = 1.0 + np.abs(values) if name == "silu_slope" else np.abs(made)
-        size = np.maximum(size, 1.0) if name in _ABSOLUTE else size
-        own = array.unit * np.abs(made) + _function(array.unit) * size
-        return bounded(made, moved + own, array.unit)
+    made = np.asarray(function(values))
+    if name in _SLOPES:
+        moved = _SLOPES[name](values, made, margins)
+    else:
+        sides = (np.asarray(function(side)) for side in (values - margins, values + margins))
+        moved = np.maximum.reduce([np.abs(side - made) for side in sides])
+    size = 1.0 + np.abs(values) if name == "silu_slope" else np.abs(made)
+    size = np.maximum(size, 1.0) if name in _ABSOLUTE else size
+    own = array.unit * np.abs(made) + _function(array.unit) * size
+    return bounded(made, moved + own, array.unit)
 
 
 def added(array: Bounded, axis: int) -> Bounded:
@@ -202,6 +218,10 @@ def _raised(unit: float, a: Any, b: Any) -> tuple[Any, Any]:
     corners = [_power(x + i * e, y + j * f) for i in (-1, 1) for j in (-1, 1)]
     margin = np.maximum.reduce([np.abs(corner - made) for corner in corners])
     return made, margin + (unit + _function(unit)) * np.abs(made)
+
+
+def _grown(margin: Array) -> Array:
+    return margin * (1.0 + margin)
 
 
 def _function(unit: float) -> float:
