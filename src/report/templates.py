@@ -11,26 +11,28 @@ record, `Position.0.input` of the first, `Stage.scores.values` of the one whose 
 is first asked for.
 
 After a colon stand words that say how a fact is spelled: `6` digits after the point, `6e` in
-exponent form, `shortest`; `raw`, `zero` or `flat` for what becomes of a negative zero; `spaced` for
-a space after each comma; `x` for 2x3; `lists` for [1,2],[3,4]; `yes/no` and other words for a flag;
-`all` for whether all of a list's hold.
+exponent form, `shortest`, `positional`; `raw`, `zero` or `flat` for what becomes of a negative
+zero; `spaced` for a space after each comma; `x` for 2x3; `lists` for [1,2],[3,4]; `yes/no` and
+other words for a flag; `all` for whether all of a list's hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.arrays import Array
-from ..core.numerics.digits import fixed, scientific, shortest
+from ..core.numerics.digits import fixed, positional, scientific, shortest
 from .records import Record
 from .style import FLAT, ZERO, Style
 from .values import ABSENT, reals_text, shape_text
 
 _FACT = re.compile(r"\{([\w.*-]+)(?::([^{}]*))?\}")
+_SHORT = {"shortest": shortest, "positional": positional}
 _POLICIES = {"raw": 0.0, "zero": ZERO, "flat": FLAT}
 
 
@@ -158,7 +160,7 @@ class _Facts:
     def found(self, path: str) -> Any:
         name, *rest = path.split(".")
         value = self.given.get(name, self)
-        if callable(value):
+        if isinstance(value, FunctionType):
             if name not in self._called:
                 self._called[name] = value()
             value = self._called[name]
@@ -246,8 +248,8 @@ def _reals(values: Array, words: Sequence[str], style: Style) -> Iterator[str]:
 
 def _real(words: Sequence[str], style: Style) -> Callable[[float], str]:
     for word in words:
-        if word == "shortest":
-            return shortest
+        if word in _SHORT:
+            return _SHORT[word]
         if word.rstrip("e").isdigit():
             digits = int(word.rstrip("e"))
             spell = scientific if word.endswith("e") else fixed

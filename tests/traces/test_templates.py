@@ -19,6 +19,7 @@ WORDS = re.compile(
     r"|chapter \d\d handoff"
     r"|[A-Za-z-]+-v\d\b|[A-Z_]+_TRACE_V\d\b"  # a trace's name
     r"|2\*x\*x"  # a formula
+    r"|output\[0\]"  # the first one
     r"|f64-exp|material_course_path_shared=false"  # how the original is made
 )
 """Numbers in names, which are printed whatever happens."""

@@ -5,7 +5,7 @@ product can be checked by eye.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from ...core.errors import ShapeMismatch
 from ...core.nn.linear import Linear
 from ...core.nn.parameters import named_parameter
 from ...core.nn.splitmix64 import SplitMix64
-from ...core.numerics.digits import positional
 from ...fixtures.fixture import Fixture, prefix, reals, word
-from ...report.learner import flag, flags, shape_list, tensor_line
 from ...report.records import Record, field, key
-from ...report.trace import Line, Original, trace
-from ...report.values import Flag, Int, Ints, Products, Real, Reals, Shape, Word, shape_text
+from ...report.trace import Original, trace
+from ...report.values import Flag, Int, Ints, Products, Real, Reals, Shape, Word
 from .._probes import (
     clone_shares,
     equal,
@@ -244,83 +242,59 @@ def mixed_axis(layer: Linear, x: Tensor, y: Tensor) -> str | None:
     return "feature" if same_bits(after[1:], positions(y.value)[1:]) else "position"
 
 
-def learner_report(fixture: LinearFixture) -> Iterator[Line]:
-    layer, x, y, bias_free, bias_free_output = compute(fixture)
-    weight, bias = layer.weight.tensor, layer.bias.tensor if layer.bias else None
-    empty_input = constant(np.zeros((0, layer.input_width)))
-    empty = layer(empty_input).value
-    yield (
-        f"layer: {fixture.parameter_prefix} in={layer.input_width} out={layer.output_width} "
-        f"bias={flag(bias is not None)} parameters={layer.parameter_count}"
-    )
-    yield tensor_line("input", x.value)
-    yield tensor_line("weight", weight.value)
-    yield tensor_line("bias", bias.value) if bias else "bias: none"
-    yield tensor_line("output", y.value)
-    yield "rank variants: " + " ".join(
-        f"{shape_list(before)}->{shape_list(after)}"
-        for before, after in rank_variants(layer, x.value)
-    )
-    yield historical_unit(layer, x.value, y.value)
-    yield tensor_line("bias-free output", bias_free_output)
-    yield tensor_line("upstream", fixture.upstream)
-    yield tensor_line("input gradient", gradient(x))
-    yield tensor_line("weight gradient", gradient(weight))
-    yield tensor_line("bias gradient", gradient(bias)) if bias else "bias gradient: none"
-    yield "parameter order: " + ",".join(name for name, _ in layer.parameters)
-    yield (
-        f"bias policy: affine={affine_parameter_count(bias_free)} "
-        f"bias-free={bias_free.parameter_count}"
-    )
-    yield from initialization(fixture)
-    yield (
-        f"empty leading axis: shape={shape_text(empty_input.shape)} -> {shape_text(empty.shape)} "
-        f"value-count={empty.size}"
-    )
-    yield refusals(layer)
-    yield "chapter 20 handoff: compose bias-free projections around a SwiGLU gate"
+def facts(fixture: LinearFixture, done: Computation) -> dict[str, Any]:
+    """What the learner report has beside the records."""
+    layer, x, y = done.layer, done.x, done.y
+    empty = constant(np.zeros((0, layer.input_width)))
+    return {
+        **done._asdict(),
+        "weight": layer.weight.tensor,
+        "bias": layer.bias.tensor if layer.bias else None,
+        "variants": rank_variants(layer, x.value),
+        "unit": historical_unit(layer, x.value, y.value),
+        "initialized": initialization(fixture),
+        "empty": {"input": empty, "output": layer(empty)},
+        "errors": refusals(layer),
+    }
 
 
-def historical_unit(layer: Linear, x: Array, y: Array) -> str:
+def historical_unit(layer: Linear, x: Array, y: Array) -> dict[str, Any] | None:
     """The first cell as one scalar unit: products added from the left, then the bias."""
     if x.size == 0:
-        return "historical unit: none"
-    row, weights = positions(x)[0], layer.weight.tensor.value[:, 0]
-    bias = layer.bias.tensor.value[0] if layer.bias else 0.0
+        return None
+    row, weights = positions(x)[0].tolist(), layer.weight.tensor.value[:, 0].tolist()
+    bias = float(layer.bias.tensor.value[0]) if layer.bias else 0.0
     response = -0.0
-    for feature, weight in zip(row.tolist(), weights.tolist(), strict=True):
+    for feature, weight in zip(row, weights, strict=True):
         response += feature * weight
     response += bias
-    terms = [f"{positional(a)}*{positional(b)}" for a, b in zip(row, weights, strict=True)]
-    return (
-        f"historical unit: {' + '.join([*terms, positional(bias)])} = {response:.12f} "
-        f"equals output[0]={flag(response == y.flat[0])}"
-    )
+    terms = [*zip(row, weights, strict=True)]
+    equals = bool(response == y.flat[0])
+    return {"terms": terms, "bias": bias, "response": response, "equals": equals}
 
 
-def initialization(fixture: LinearFixture) -> Iterator[str]:
+def initialization(fixture: LinearFixture) -> dict[str, Any]:
     (inputs,), (outputs,) = fixture.extents["in"], fixture.extents["out"]
+    seed = 19
     initialized, reproduced = (
-        Linear.initialize(fixture.parameter_prefix, inputs, outputs, bias=True, rng=SplitMix64(19))
+        Linear.initialize(
+            fixture.parameter_prefix, inputs, outputs, bias=True, rng=SplitMix64(seed)
+        )
         for _ in range(2)
     )
-    reproducible = equal_parameters(initialized, reproduced)
-    bias = initialized.parameters[1].tensor.value
-    shares_weight, shares_bias = clone_shares(initialized)
-    yield (
-        f"initialized: seed=19 weights-reproducible={flag(reproducible)} "
-        f"bias-all-zero={flag(equal(bias, np.zeros(outputs)))}"
-    )
-    yield (
-        f"identity: clone-shares-weight={flag(shares_weight)} clone-shares-bias={flag(shares_bias)}"
-    )
+    return {
+        "seed": seed,
+        "reproducible": equal_parameters(initialized, reproduced),
+        "zero": equal(initialized.parameters[1].tensor.value, np.zeros(outputs)),
+        "shared": [*clone_shares(initialized)],
+    }
 
 
-def refusals(layer: Linear) -> str:
+def refusals(layer: Linear) -> dict[str, bool]:
     """A scalar, a row that is one feature too wide, and a bias that is one feature too narrow."""
     inputs, outputs = layer.input_width, layer.output_width
     narrow = named_parameter("bias", np.zeros(outputs - 1))
-    answers = {
+    return {
         "scalar": refused(lambda: layer(constant(1.0)), unfit_input(inputs, ())),
         "width": refused(
             lambda: layer(constant(np.zeros((1, inputs + 1)))),
@@ -331,7 +305,6 @@ def refusals(layer: Linear) -> str:
             ShapeMismatch(layer="linear", part="bias", expected=(outputs,), found=(outputs - 1,)),
         ),
     }
-    return "errors: " + flags(answers)
 
 
 @trace(
@@ -340,11 +313,12 @@ def refusals(layer: Linear) -> str:
     source="Chapter 19",
     shows="an affine projection",
     fixture=LinearFixture,
-    original=Original(learner_report),
+    compute=compute,
+    original=Original(facts=facts),
     loss="dot(reshape(fixture.upstream, -1), Cell.result)",
 )
 def linear_trace(
-    fixture: LinearFixture,
+    fixture: LinearFixture, done: Computation
 ) -> Iterator[
     FixtureRecord
     | Input
@@ -357,7 +331,7 @@ def linear_trace(
     | Policy
     | Axes
 ]:
-    layer, x, y, bias_free, bias_free_output = compute(fixture)
+    layer, x, y, bias_free, bias_free_output = done
     mixed = mixed_axis(layer, x, y)
     weight, bias = layer.weight.tensor, layer.bias.tensor if layer.bias else None
     yield FixtureRecord(
