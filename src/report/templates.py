@@ -12,8 +12,9 @@ is first asked for.
 
 After a colon stand words that say how a fact is spelled: `6` digits after the point, `6e` in
 exponent form, `shortest`, `positional`; `raw`, `zero` or `flat` for what becomes of a negative
-zero; `spaced` for a space after each comma; `x` for 2x3; `lists` for [1,2],[3,4]; `yes/no` and
-other words for a flag; `all` for whether all of a list's hold.
+zero; `spaced` for a space after each comma, `bars` for bars; `x` for 2x3; `lists` for [1,2],[3,4];
+`yes/no` and other words for a flag; `all` for whether all of a list's hold, `is bitwise` for
+whether a word is that one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .values import ABSENT, reals_text, shape_text
 
 _FACT = re.compile(r"\{([\w.*-]+)(?::([^{}]*))?\}")
 _SHORT = {"shortest": shortest, "positional": positional}
+_JOINERS = {"spaced": ", ", "bars": " | "}
 _POLICIES = {"raw": 0.0, "zero": ZERO, "flat": FLAT}
 
 
@@ -205,6 +207,8 @@ def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.shape):
         value = value.item()
     words = spelling.split()
+    if words[:1] == ["is"]:
+        value, words = value == words[1], words[2:]
     if "all" in words:
         value = all(value)
     for word in words:
@@ -220,7 +224,7 @@ def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
         items = ("".join(spelled(item, spelling, style)) for item in value)
         if "lists" in words and value and isinstance(value[0], list | tuple):
             items = (f"[{item}]" for item in items)
-        return ((", " if "spaced" in words else ",").join(items),)
+        return (next((_JOINERS[word] for word in words if word in _JOINERS), ",").join(items),)
     if isinstance(value, float):
         zero = next((_POLICIES[word] for word in words if word in _POLICIES), 0.0)
         return (_real(words, style)(0.0 if abs(value) < zero else value),)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
@@ -12,8 +12,6 @@ from .records import Record
 from .style import CANONICAL, RUST, Style
 
 F = TypeVar("F")
-Line = str | Iterable[str]
-"""One line of a learner report: its text, whole or in pieces."""
 
 
 class Original(NamedTuple):
@@ -23,7 +21,6 @@ class Original(NamedTuple):
     trace's module NAME. Without a `NAME.rust` its trace has the same records in its own style.
     """
 
-    report: Callable[[Any], Iterator[Line]] | None = None  # its lines, where there is no template
     style: Style = RUST
     facts: Callable[..., Mapping[str, Any]] | None = None  # beside the records and the fixture
 
@@ -112,8 +109,6 @@ class Trace(Generic[F]):
 
         Nothing comes out before everything is computed.
         """
-        if report := self._original.report:
-            return with_glibc(_lines(report(fixture)))
         template = self._template("report")
         if template is None:
             raise TypeError(f"{self.name} has no template of its report")
@@ -186,12 +181,6 @@ def trace(
         original=original,
         loss=loss,
     )
-
-
-def _lines(lines: Iterator[Line]) -> Iterator[str]:
-    for line in _started(lines):
-        yield from (line,) if isinstance(line, str) else line
-        yield "\n"
 
 
 T = TypeVar("T")

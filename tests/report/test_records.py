@@ -15,7 +15,7 @@ from llm_trace.core.numerics.digits import fixed, shortest
 from llm_trace.report.declaration import Declaration
 from llm_trace.report.records import Record, field
 from llm_trace.report.style import BARS, CANONICAL
-from llm_trace.report.trace import Line, Original, Trace
+from llm_trace.report.trace import Original, Trace
 from llm_trace.report.values import (
     Flag,
     Int,
@@ -246,16 +246,16 @@ def numbers(value: Any) -> Iterator[float]:
         yield float(value)
 
 
-def test_nothing_is_printed_before_everything_is_computed() -> None:
+def test_nothing_is_printed_before_everything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(fixture: int) -> Iterator[EveryValue]:
         if fixture == 0:
             raise ZeroDivisionError
         yield RECORD
 
-    def report(fixture: int) -> Iterator[Line]:
-        return map(str, fails(fixture))
-
-    trace = Trace(Declaration("x", 1, "Here", "it"), int, fails, original=Original(report))
+    trace = Trace(
+        Declaration("x", 1, "Here", "it"), int, fails, records=(EveryValue,), original=Original()
+    )
+    monkeypatch.setattr(trace, "_template", lambda ending: "line\n")
     for pieces in (trace.text(0), trace.json_lines(0), trace.rust(0), trace.report(0)):
         with pytest.raises(ZeroDivisionError):
             next(pieces)

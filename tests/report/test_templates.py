@@ -54,9 +54,16 @@ STAGES = [Stage(name="one", count=3), Stage(name="other-1", count=4)]
         ("%if list\nsome\n%if no\ninner\n%end\n%end", "some\n"),
         ("{no} {yes} {none} {word}", "false true none it\n"),
         ("{no:same/changed} {yes:same/changed}", "changed same\n"),
+        ("{word:is it} {word:is that} {word:is that yes/no}", "true false no\n"),
         ("{flags:all} {flags:all yes/no} {flags}", "false no true,false\n"),
         ("{list:x} {list} {list:spaced} {empty:x}[{empty}]", "5x6 5,6 5, 6 scalar[]\n"),
+        (
+            "{Stage.*.name:bars} {pairs:lists} {pairs:lists spaced}",
+            "one | other-1 [1,2],[3] [1, 2], [3]\n",
+        ),
+        ("{Sizes.0}; {Stage.one}", "SIZES width=7; STAGE name=one count=3\n"),
         ("{pair.left:2} {pair.left:3e} {pair.left:shortest}", "-0.50 -5.000e-1 -0.5\n"),
+        ("{pair.right:positional} {big:positional}", "2 2\n"),
     ],
 )
 def test_facts_are_found_and_spelled(template: str, expected: str) -> None:
@@ -66,7 +73,9 @@ def test_facts_are_found_and_spelled(template: str, expected: str) -> None:
         "pair": Pair(-0.5, 2),
         "list": (5, 6),
         "map": {"a": [5, 6]},
+        "pairs": [(1, 2), (3,)],
         "rows": [[1, 2], [3]],
+        "big": 2.0,
         "none": None,
         "empty": (),
         "no": False,

@@ -241,7 +241,7 @@ def test_the_historical_unit_is_compared_with_the_output(monkeypatch: MonkeyPatc
         run = compute(fixture)
         return run._replace(y=constant(run.y.value + 1e-9))
 
-    monkeypatch.setattr("llm_trace.traces.blocks.linear_layers.compute", shifted)
+    monkeypatch.setattr(linear_layers.linear_trace, "compute", shifted)
     line = line_of(report_lines("linear-layers"), "historical unit")
     assert line == "historical unit: 1*1 + 2*2 + 0.5 = 5.500000000000 equals output[0]=false"
 

@@ -13,6 +13,7 @@ from ....report.style import BARS
 from ....report.trace import Original, trace
 from ..._probes import gradient
 from .computation import (
+    Computation,
     QKVFixture,
     change_the_query,
     compute,
@@ -35,7 +36,7 @@ from .records import (
     Proof,
     WeightGradient,
 )
-from .report import learner_report
+from .report import facts
 
 
 @trace(
@@ -44,13 +45,14 @@ from .report import learner_report
     source="Chapter 26",
     shows="query, key and value projections",
     fixture=QKVFixture,
-    original=Original(learner_report, BARS),
+    compute=compute,
+    original=Original(BARS, facts),
     loss=" + ".join(
         f"dot(fixture.{role}_upstream, Projection(role='{role}').output)" for role in ROLES
     ),
 )
 def qkv_trace(
-    fixture: QKVFixture,
+    fixture: QKVFixture, computation: Computation
 ) -> Iterator[
     Meta
     | Input
@@ -64,7 +66,7 @@ def qkv_trace(
     | Proof
     | Next
 ]:
-    layer, x, forward, _ = computation = compute(fixture)
+    layer, x, forward, _ = computation
     independence = change_the_query(fixture, forward)
     empty_shapes = run_empty(fixture, layer)
     proof = prove(fixture, computation)

@@ -30,6 +30,8 @@ from ....fixtures.fixture import Fixture, integer, prefix, real, reals
 from ..._probes import gradient, refusal, refused, same_bits, total
 from .records import EmptyShapes, Error, Independence, Proof
 
+SEED = 26
+
 
 class QKVFixture(Fixture):
     """Three projections, their input, and the adjoints that come back to their outputs."""
@@ -218,11 +220,11 @@ def refuses_a_repeated_name(layer: QKV) -> bool:
 def is_transactional(fixture: QKVFixture) -> bool:
     """A refusal after a whole layer was drawn leaves the generator where it was."""
     (model,), (head,) = fixture.extents["model"], fixture.extents["head"]
-    rng = SplitMix64(26)
+    rng = SplitMix64(SEED)
 
     def refused_late() -> None:
         with rng.trial() as trial:
             QKV.initialize(fixture.parameter_prefix, model, head, trial)
             QKV.initialize(fixture.parameter_prefix, model, 0, trial)
 
-    return refusal(refused_late) is not None and rng == SplitMix64(26)
+    return refusal(refused_late) is not None and rng == SplitMix64(SEED)

@@ -5,6 +5,7 @@ with central differences, and wrong uses are shown to be refused without touchin
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,17 @@ from .records import (
     Pullback,
     Target,
 )
-from .report import learner_report
+
+
+def facts(fixture: ModelOpsFixture, computation: Computation) -> dict[str, Any]:
+    """What the learner report has beside the records."""
+    tensors = computation._asdict()
+    backward = tensors.pop("backward")
+    reached = ("activated", "projected", "gathered")
+    return {
+        **tensors,
+        "adjoints": {name: backward.adjoint(tensors[name]) for name in reached},
+    }
 
 
 @trace(
@@ -34,15 +45,15 @@ from .report import learner_report
     source="Chapter 16",
     shows="operations of a language model",
     fixture=ModelOpsFixture,
-    original=Original(learner_report),
+    compute=compute,
+    original=Original(facts=facts),
     loss="loss",
 )
 def model_ops_trace(
-    fixture: ModelOpsFixture,
+    fixture: ModelOpsFixture, computation: Computation
 ) -> Iterator[
     FixtureRecord | Forward | Target | Pullback | Occurrence | Embedding | Check | Gradcheck | Error
 ]:
-    computation = compute(fixture)
     checks, reports, errors = [*scalar_checks(fixture)], gradchecks(fixture), [*refusals()]
     repeated, at = max(occurrences_of(fixture.ids).items(), key=lambda item: len(item[1]))
     yield FixtureRecord(
