@@ -36,10 +36,10 @@ from ...report.style import BARS, FLAT
 from ...report.trace import Original, trace
 from ...report.values import Int, Real
 from .. import _chapter as chapter
+from .. import _lanes
 from .._probes import equal, same_bits
+from .._rotary import Frequency, Position, table
 from .._tape import require_steps
-from . import _lanes
-from ._rotary import Frequency, Position, table
 
 TOLERANCE = 1e-12  # of a weight
 TURNED = [[cos(np.array(x)).item(), -sin(np.array(x)).item()] for x in (1.0, 2.0)]

@@ -29,8 +29,8 @@ from ...report.trace import Original, trace
 from ...report.values import Int, Real, Word
 from .. import _chapter as chapter
 from .._probes import same_bits
+from .._rotary import Frequency, Position, halves, neighbours, table
 from .._tape import require_steps
-from ._rotary import Frequency, Position, halves, neighbours, table
 
 TOLERANCE = 1e-12  # of a length and of a dot product
 WORDS = {"pairs": "adjacent", "halves": "halves"}  # what the original calls the pairs

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ...core.autodiff import Tensor
-from ...core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass
-from .. import _chapter as chapter
+from ..core.autodiff import Tensor
+from ..core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass
+from . import _chapter as chapter
 from ._rotary import neighbours
 
 WEIGHTS = ("query", "key", "value", "output")

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import numpy as np
 
-from ...core.nn.rope import RoPE
-from ...report.records import Record, field, key
-from ...report.values import Int, Ints, Real, Reals
+from ..core.nn.rope import RoPE
+from ..report.records import Record, field, key
+from ..report.values import Int, Ints, Real, Reals
 
 
 class Frequency(Record):

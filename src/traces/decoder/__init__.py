@@ -1,0 +1,1 @@
+"""Decoders: blocks of causal attention and gated layers, and the models that are made of them."""
