@@ -80,10 +80,7 @@ def distribution(logits: Array, mode: Mode) -> Distribution:
     if not finite.all():
         at = int(np.argmin(finite))
         _require(False, f"logit of token {at}", "a finite number", float(logits[at]))
-    if mode is not None:
-        positive = math.isfinite(mode.temperature) and mode.temperature > 0.0
-        _require(positive, "temperature", "a positive, finite number", mode.temperature)
-        _require(1 <= mode.k <= logits.size, "top-k", f"from 1 to {logits.size}", mode.k)
+    require_mode(mode, logits.size)
     order = tuple(np.argsort(-logits, kind="stable").tolist())
     retained = order[: 1 if mode is None else mode.k]
     weights = _weights(logits[list(retained)], 1.0 if mode is None else mode.temperature)
@@ -92,6 +89,14 @@ def distribution(logits: Array, mode: Mode) -> Distribution:
     found = Distribution(logits, order, retained, probabilities)
     _require(abs(found.total - 1.0) <= TOLERANCE, "probabilities", "a sum of 1", found.total)
     return found
+
+
+def require_mode(mode: Mode, vocabulary: int) -> None:
+    """Refuse what cannot be drawn by. Raises OutOfRange."""
+    if mode is not None:
+        positive = math.isfinite(mode.temperature) and mode.temperature > 0.0
+        _require(positive, "temperature", "a positive, finite number", mode.temperature)
+        _require(1 <= mode.k <= vocabulary, "top-k", f"from 1 to {vocabulary}", mode.k)
 
 
 def _weights(logits: Array, temperature: float) -> Array:

@@ -85,11 +85,13 @@ class ParameterGroups:
         names = [*self.decay, *self.no_decay]
         if not names:
             self._refuse("at least one name", "none")
-        for position, name in enumerate(names):
+        seen: set[str] = set()
+        for name in names:
             if not name:
                 self._refuse("names", "an empty one")
-            if name in names[:position]:
+            if name in seen:
                 self._refuse("each name once", f"{name} again")
+            seen.add(name)
         object.__setattr__(self, "decay", tuple(sorted(self.decay)))
         object.__setattr__(self, "no_decay", tuple(sorted(self.no_decay)))
 

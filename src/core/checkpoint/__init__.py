@@ -1,0 +1,1 @@
+"""A training's selected state as bytes: a model, its optimizer, its tokenizer and a generator."""
