@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +139,27 @@ def _rewritings(
         made = {formula: (_exchanged(formula, one, other),) for formula in scope}
         places = {formula: others for formula, others in made.items() if others[0] != formula}
         yield f"{_spelled(one)} and {_spelled(other)} exchanged", places
+    for one, other in _parts(pairs):
+        made = {formula: (_parts_exchanged(formula, one, other),) for formula in scope}
+        places = {formula: others for formula, others in made.items() if others[0] != formula}
+        yield f"{one} and {other} exchanged", places
+
+
+def _parts(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What the names of several arrays of the fixture begin with, such as two gates of a cell."""
+    counts: dict[tuple[str, str], int] = {}
+    for one, other in pairs:
+        (mine, _, end), (others, _, other_end) = one.partition("_"), other.partition("_")
+        if end == other_end and end:
+            part = mine.removeprefix("fixture."), others.removeprefix("fixture.")
+            counts[part] = counts.get(part, 0) + 1
+    return (part for part, count in counts.items() if count > 1)
+
+
+def _parts_exchanged(formula: str, one: str, other: str) -> str:
+    names = {one: other, other: one}
+    pattern = rf"\bfixture\.({one}|{other})_"
+    return re.sub(pattern, lambda found: f"fixture.{names[found[1]]}_", formula)
 
 
 def _alike(

@@ -89,7 +89,8 @@ MISTAKES = (
     Mistake("root left out", "A / sqrt(B) -> A / B"),
     Mistake(
         "variance by n - 1",
-        "sum(A ** 2) / B -> sum(A ** 2) / (B - 1); mean(A ** 2) -> sum(A ** 2) / (A.size - 1)",
+        "sum((A - mean) ** 2) / B -> sum((A - mean) ** 2) / (B - 1); "
+        "mean(A ** 2) -> sum(A ** 2) / (A.size - 1)",
     ),
     Mistake("mean not taken away", "(A - mean) ** 2 -> A ** 2; (A - mean) / B -> A / B"),
     Mistake("gain left out", "fixture.G * normalized + B -> normalized + B; A * fixture.G -> A"),
@@ -141,18 +142,20 @@ MISTAKES = (
         "A.T @ B -> A.T @ B / B.shape[0]",
     ),
     Mistake(
+        "half of the squares left out",
+        "A ** 2 / 2 -> A ** 2; sum(A ** 2) / 2 -> sum(A ** 2)",
+    ),
+    Mistake(
         "sum for mean",
         "mean(A) -> sum(A); sum(A) / B -> sum(A); A / losses -> A; A / Loss.losses -> A; "
         "A / tokens -> A",
     ),
     Mistake(
-        "half of the squares left out",
-        "A ** 2 / 2 -> A ** 2; sum(A ** 2) / 2 -> sum(A ** 2)",
-    ),
-    Mistake(
         "weight in the other layout",
         f"A @ B.T -> A @ {_OTHER_LAYOUT}; A @ fixture.W -> A @ reshape({_LEFT}).T; "
-        "A @ fixture.W[I] -> A @ fixture.W[I].T",
+        "A @ fixture.W[I] -> A @ fixture.W[I].T; "
+        "A @ weights -> A @ reshape(weights, weights.shape[-1], weights.shape[-2]).T; "
+        f"pairs(A, B[:, I]) -> pairs(A, {_OTHER_LAYOUT}[I])",
     ),
     Mistake("gradient of a weight transposed", "A.T @ B -> B.T @ A"),
     Mistake("sign", "=A -> -(A); A - B -> B - A; A + B -> A - B"),
