@@ -92,23 +92,60 @@ def comparing_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def matching_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say which records belong together."""
+    for option in reversed(
+        (
+            click.option(
+                "--key",
+                "keys",
+                multiple=True,
+                metavar="FIELD",
+                help="A field that tells records apart: KIND.field, or field of any kind.",
+            ),
+            click.option(
+                "--unordered",
+                multiple=True,
+                metavar="KIND",
+                help="The order of this kind's records says nothing; * for all kinds.",
+            ),
+            click.option("--subset", is_flag=True, help="NEW may say less: what it lacks passes."),
+            click.option(
+                "--map",
+                "map_file",
+                type=click.Path(),
+                metavar="FILE",
+                help="Names of one side for those of the other, a line each: NAME = NAME.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+MATCHING = ("keys", "unordered", "subset", "map_file")
+
+
 @tool("diff", help=__doc__)
 @click.argument("files", nargs=-1, metavar="OLD NEW", type=click.Path())
 @comparing_options
+@matching_options
 @click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
 def command(
     files: Sequence[str],
     form: str,
     quiet: bool,
     git: bool,
-    **tolerances: Any,
+    **given: Any,
 ) -> None:
     """Print what differs; status 1 if that is more than the rule allows."""
     from ..tools.diff.comparison import Comparison
+    from ..tools.diff.matching import Matching
     from ..tools.diff.rules import Rules
     from ..tools.diff.sources import Source
 
-    rules = Rules.given(**tolerances)
+    matching = Matching.given(**{name: given.pop(name) for name in MATCHING})
+    rules = Rules.given(**given)
     if git:
         if quiet or form != "text":
             option = "--quiet" if quiet else f"--format {form}"
@@ -121,8 +158,9 @@ def command(
         raise UsageError("", "two files", str(len(files) or "none"))
     if [*files] == ["-", "-"]:
         raise UsageError("", "standard input for one of the files", "it for both")
-    old, new = map(Source.read, files)
-    comparison = Comparison(old, new, rules, classes)
+    old = Source.read(files[0])
+    new = Source.read(files[1], beside=old)
+    comparison = Comparison(old, new, rules, classes, matching)
     if quiet:
         different = comparison.differs()
     else:

@@ -263,7 +263,7 @@ def _value(text: str, at: int, number: int, file: str) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        found = shown(text[error.pos :])
+        found = _rest(text, error.pos, number)
         raise TraceError(file, number, error.pos + 1, "JSON", found) from None
     except _ConstantError as error:
         word = next(one for one in _CONSTANT.finditer(text, at) if one[1])
@@ -285,8 +285,15 @@ def _skip(text: str, at: int) -> int:
 def _expect(text: str, at: int, mark: str, expected: str, number: int, file: str) -> int:
     """The place after a mark and what space follows it."""
     if not text.startswith(mark, at):
-        raise TraceError(file, number, at + 1, expected, shown(text[at:]))
+        raise TraceError(file, number, at + 1, expected, _rest(text, at, number))
     return _skip(text, at + len(mark))
+
+
+def _rest(text: str, at: int, number: int) -> str:
+    """What stands there, and what a first line that ends too soon is likely to be."""
+    if number > 1 or text[at:]:
+        return shown(text[at:])
+    return "nothing: this looks like JSON over several lines, and JSON Lines have one object a line"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,14 +8,16 @@ string, and only such a value may hold the mark. What a value means is not asked
 import io
 import re
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from ..errors import Unexpected
 from ..escaping import bounded, printable, shown, visible
 
 MAX_WIDE = 4_000_000  # bytes of a line with characters that may take four each in memory
 _MARKS = b",[](){}|*:;> "  # between items, each of which takes memory of its own
-_PIECE = 1 << 16  # bytes
+_PIECE = 1 << 14  # bytes
+_MARK = b"\xef\xbb\xbf"  # the byte order mark that some programs write before UTF-8
+_PLAIN = bytes([ord("\n"), *range(ord(" "), 0x7F)])
 MAX_FIELDS = 10_000  # of a line
 _WORD = r"[A-Za-z][A-Za-z0-9]*+(?:[-_.][A-Za-z0-9]++)*+"
 KIND = re.compile(_WORD)
@@ -24,6 +26,7 @@ _QUOTED = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"
 _OFTEN = 8  # lines with the same keys before an expression for them is worth its time
 _MOST_KEYS = 100  # of a line that gets one
 _MOST_PATTERNS = 4  # of a kind
+_TABLE = re.compile("[^,;][,;][^,;]")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """What no line of a text may hold."""
 
@@ -106,45 +109,89 @@ class TraceLines:
         self.number = 0  # of the last line, 1-based
         self.limits = TEXT
         self.controlled = True  # whether control characters are refused
+        self.marked: bool | None = (
+            None  # whether a byte order mark was passed over; None refuses it
+        )
         self.newline: str | None = None  # the lines' end, known after the first of them
         self.complete = True  # whether the last line had an end
-        self._stream = stream
-        self._held = b""  # a line that was looked at before it was asked for
+        self._stream: Any = stream
+        self._held = b""  # read, and not yet taken apart
+        self._begun = False
+        self._refused = False  # for its byte order mark
+        self._plain: list[str] = []  # lines without anything to be looked at again, the last first
+        self._raw: list[bytes] = []  # others
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        raw = self._read()
-        if not raw:
+        if not (self._plain or self._raw):
+            self._take()
+        if self._plain:
+            self.number += 1
+            return self._plain.pop()
+        if not self._raw:
             raise StopIteration
         self.number += 1
+        raw = self._raw.pop()
         self._require_size(raw)
         return self._decoded(raw, self.number)
 
     def begins_with(self, mark: bytes) -> bool:
-        """Whether the next line does. Raises InputError."""
-        self._held = self._held or self._piece()
+        """Whether the first line does. Raises InputError."""
+        self._begin()
         return self._held.startswith(mark)
 
-    def _read(self) -> bytearray:
-        """A line, or its beginning where it is too long. Raises InputError."""
-        raw = bytearray(self._held)
-        self._held = b""
-        while not raw.endswith(b"\n") and len(raw) <= self.limits.size:
-            piece = self._piece()
-            if not piece:
+    def _begin(self) -> None:
+        """Read the first bytes, and pass over a byte order mark or refuse it."""
+        self._held = self._held or self._piece()
+        if self._begun:
+            return
+        self._begun = True
+        if self._held.startswith(_MARK):
+            self._held = self._held[len(_MARK) :] or self._piece()
+            self._refused = self.marked is None
+            self.marked = True
+
+    def _take(self) -> None:
+        """Take lines out of what is read, as many as end in it. Raises InputError, TraceError."""
+        self._begin()
+        if self._refused:
+            self._refused = False
+            raise self.error(1, 1, "text without a byte order mark", "U+FEFF")
+        cut = self._held.rfind(b"\n") + 1
+        if not cut:
+            line = self._long()
+            self._raw = [line] if line else []
+            return
+        block, self._held = self._held[:cut], self._held[cut:]
+        small = cut <= min(*self.limits, MAX_WIDE)
+        if small and self.newline in (None, "\n") and not block.translate(None, _PLAIN):
+            self.newline = "\n"
+            self._plain = block.decode("ascii").split("\n")[-2::-1]
+        else:
+            self._raw = [line + b"\n" for line in block.split(b"\n")[-2::-1]]
+
+    def _long(self) -> bytes:
+        """A line that ends beyond what is read, or its beginning where it is too long."""
+        raw, self._held = bytearray(self._held), b""
+        while len(raw) <= self.limits.size and (piece := self._piece()):
+            end = piece.find(b"\n") + 1
+            raw += piece[:end] if end else piece
+            if end:
+                self._held = piece[end:]
                 break
-            raw += piece
-        return raw
+        return bytes(raw)
 
     def _piece(self) -> bytes:
+        """What there is to read, without waiting for more."""
         try:
-            return self._stream.readline(_PIECE)
+            piece: bytes = self._stream.read1(_PIECE)
         except OSError as error:
             raise InputError(self.file, error) from error
+        return piece
 
-    def _require_size(self, raw: bytearray) -> None:
+    def _require_size(self, raw: bytes) -> None:
         """Refuse a line that would take too much memory. Nothing is read after it."""
         size, marks, strings = self.limits
         found = ""
@@ -157,21 +204,23 @@ class TraceLines:
         elif len(raw) > marks and len(raw) - len(raw.translate(None, _MARKS)) > marks:
             found = f"at most {marks} marks between the items of a line"
         if found:
-            self._stream = io.BytesIO()
+            self._stream, self._held, self._raw = io.BytesIO(), b"", []
             raise self.error(self.number, min(len(raw), size), found, "more")
 
     def error(self, number: int, column: int, expected: str, found: str) -> TraceError:
         """What is wrong at a place in this file."""
         return TraceError(self.file, number, column, expected, found)
 
-    def _decoded(self, raw: bytearray, number: int) -> str:
+    def _decoded(self, raw: bytes, number: int) -> str:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             column = len(raw[: error.start].decode()) + 1
-            raise self.error(number, column, "UTF-8", f"byte 0x{raw[error.start]:02x}") from None
+            found = f"byte 0x{raw[error.start]:02x}"
+            if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                found = "the byte order mark of UTF-16"
+            raise self.error(number, column, "UTF-8", found) from None
         ending = "\r\n" if text.endswith("\r\n") else text[-1:] if text.endswith("\n") else ""
-        raw.clear()
         text = text.removesuffix(ending)
         if not ending:
             self.complete = False
@@ -203,6 +252,11 @@ class LineParser:
         columns = [start + 1 for start, _ in values.regs[1:]]
         parts = tuple(map(Part, keys, values.groups(), columns))
         return Line(number, kind, parts, text[len(kind)])
+
+    def check(self, text: str, number: int) -> None:
+        """Raise TraceError where `parse` does."""
+        if self._found(text) is None:
+            self._parsed(text, number)
 
     def texts(self, text: str, number: int) -> tuple[str, dict[str, str]]:
         """The kind and the text of each field. Raises TraceError."""
@@ -248,14 +302,14 @@ def parse_line(text: str, number: int, file: str) -> Line:
     """The kind and fields of a line. Raises TraceError."""
     matched = KIND.match(text)
     if not matched:
-        raise TraceError(file, number, 1, "a kind such as FIXTURE", shown(text))
+        raise TraceError(file, number, 1, "a kind such as FIXTURE", _no_line(text, 0, number))
     kind, start = matched[0], matched.end()
     if start == len(text):
         return Line(number, kind, (), "")
     separator = text[start]
     if separator not in " |":
         expected = "a space or a bar after the kind"
-        raise TraceError(file, number, start + 1, expected, shown(text[start:]))
+        raise TraceError(file, number, start + 1, expected, _no_line(text, start, number))
     parts: dict[str, Part] = {}
     while start < len(text):
         if len(parts) == MAX_FIELDS:
@@ -266,6 +320,18 @@ def parse_line(text: str, number: int, file: str) -> Line:
             raise TraceError(file, number, part.column, "each key once", found)
         parts[part.key] = part
     return Line(number, kind, (*parts.values(),), separator)
+
+
+def _no_line(text: str, start: int, number: int) -> str:
+    """What stands there instead, and what kind of file begins like that."""
+    found = shown(text[start:])
+    if number > 1:
+        return found
+    if text.startswith(("[", "{")):
+        return f"{found}: this looks like JSON"
+    if "=" not in text and _TABLE.search(text):
+        return f"{found}: this looks like CSV, which has no records"
+    return found
 
 
 def _part(

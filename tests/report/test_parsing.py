@@ -319,7 +319,9 @@ REFUSED = {
     "A x=1\r\nB x=1\n": "F:2:6: expected CRLF as above, found LF",
     "A x=\x00\n": "F:1:5: expected printable text, found '\\x00'",
     "A x=1 x=2\n": "F:1:9: expected each key once, found x a second time",
-    '{"record":"A"}\n': 'F:1:1: expected a kind such as FIXTURE, found \'{"record":"A"}\'',
+    '{"record":"A"}\n': (
+        'F:1:1: expected a kind such as FIXTURE, found \'{"record":"A"}\': this looks like JSON'
+    ),
     "A" + " b" * (MAX_FIELDS + 1) + "\n": (
         f"F:1:{2 * MAX_FIELDS + 3}: expected at most {MAX_FIELDS} fields, found more"
     ),

@@ -204,7 +204,7 @@ def test_memory_does_not_grow_with_records() -> None:
 
     gc.disable()  # it empties the lists of free tuples, which Python keeps and counts
     try:
-        peak(4000)
-        assert peak(4000) < 2 * peak(400)
+        peak(12_000)
+        assert peak(12_000) < 1.2 * peak(4000)
     finally:
         gc.enable()

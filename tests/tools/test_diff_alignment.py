@@ -2,7 +2,6 @@
 
 import itertools
 import random
-from typing import Annotated
 
 import pytest
 from hypothesis import given, settings
@@ -257,17 +256,27 @@ def test_a_moved_record_may_be_changed_too() -> None:
     ]
 
 
-def test_a_line_that_is_none_is_refused_where_it_differs_or_has_moved() -> None:
+def test_a_line_that_is_none_is_refused_wherever_it_stands() -> None:
     bad = "P id=0 !"
     for old, new in (
         ([], [bad]),
         (["P id=0 x=1.5"], [bad]),
         ([bad, "Q x=1.5", "Q x=2.5"], ["Q x=1.5", "Q x=2.5", bad]),
+        ([bad], [bad]),
     ):
         with pytest.raises(TraceError, match=r": expected key=value, found '!'$"):
             Comparison(source(framed(*old)), source(framed(*new)))  # and not later, when it prints
-    comparison, _ = compare(framed(bad), framed(bad))
-    assert not comparison.different
+
+
+def test_the_first_wrong_line_is_named_and_not_the_first_that_differs() -> None:
+    old, new = "A x=1\nwrong,\nB x=1\n", "A x=1\nwrong,\nB x=,2 ,\n"
+    with pytest.raises(TraceError, match=r"^old:2:6: "):
+        compare(old, new)
+    with pytest.raises(TraceError, match=r"^new:2:6: "):
+        compare(old.replace("wrong,", "C x=1"), new)
+    broken = '{"record":"A","x":1}\n{"record":"A","x":}\n'
+    with pytest.raises(TraceError, match=r"^old:2:19: expected JSON"):
+        compare(broken, broken)
 
 
 def test_a_line_that_is_none_is_refused_before_anything_comes_out() -> None:
@@ -277,22 +286,3 @@ def test_a_line_that_is_none_is_refused_before_anything_comes_out() -> None:
         new = ["A x=2.0", f"{name} a=1 a=2", f"{name} a=6", f"{name} a=5"]
         with pytest.raises(TraceError, match=r": expected each key once, found a a second time$"):
             Comparison(source(framed(*old)), source(framed(*new)))
-
-
-def test_a_first_line_that_is_none_does_not_stop_the_rest() -> None:
-    class Sized(Record, kind="P"):
-        """A list whose shape the first record would say."""
-
-        id: Int = key("the key")
-        x: Annotated[Reals, "width"] = field("reals")
-
-    old = framed("FIXTURE !", "P id=0 x=1.5,2.5")
-    _, (change,) = compare(old, old.replace("2.5", "3.5"), classes=known(Sized))
-    assert [element.place for element in change.fields[0].elements()] == [(1,)]
-
-
-def test_unused_tolerances_are_looked_for_among_lines_that_are_none() -> None:
-    old = '{"a":1}\n{"record":"X","a":1}\n'
-    comparison, _ = compare(old, old, tolerances=["X.a=exact", "Y.a=exact"])
-    comparison.use_rules()
-    assert comparison.rules.unused == ["Y.a"]

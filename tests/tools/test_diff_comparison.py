@@ -301,7 +301,7 @@ def test_a_tolerance_makes_noise_of_what_is_within() -> None:
     comparison, changes = compare(old, new, atol="0.1")
     assert [change.what for change in changes] == ["noise", "changed"]  # integers are exact
     assert comparison.tally.records == {
-        **dict.fromkeys(("same", "moved", "added", "removed"), 0),
+        **dict.fromkeys(("same", "left out", "moved", "added", "removed"), 0),
         "noise": 1,
         "changed": 1,
     }

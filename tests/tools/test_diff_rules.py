@@ -290,3 +290,18 @@ def test_a_list_of_several_pieces() -> None:
 def test_other_texts_are_not_compared_as_integers(other: str) -> None:
     for one, two in (("1.5,2.5", other), (other, "1.5,2.5")):
         assert compared_lists(one, two, Rule(), shortest=False) is None
+
+
+def test_two_lists_that_leave_out_numbers_are_not_known_to_be_equal() -> None:
+    elided = "DESIRED values=[[0.,0.,0.],[0.,0.,0.],...]\n"
+    for old, new in ((elided, elided), (f"A x=1\n{elided}B x=2\n", f"A x=2\n{elided}B x=3\n")):
+        comparison, changes = compare(old, new)
+        assert comparison.different
+        (change,) = (change for change in changes if change.path == "DESIRED")
+        assert [field.values.remark for field in change.fields if field.values] == [
+            "elided: what ... stands for is not there to be compared"
+        ]
+    comparison, _ = compare(elided, elided.replace("0.", "0.0"), atol="1")
+    assert comparison.different
+    for whole in ("A x=a...b\n", 'A x="so, ... far"\n', "A x=...\n", "A x=1.5 ...\n"[:8] + "\n"):
+        assert not compare(whole, whole)[0].different

@@ -5,11 +5,14 @@ Lines do not count, so that one record more makes nothing after it differ.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from .keys import Keys
+from .matching import Matching
+from .nearness import Near, near_pairs, unordered_pairs
 from .sources import Section, Source
 
 Item = tuple[int, Hashable]
@@ -52,25 +55,53 @@ def paired_sections(
     return [*kept, *((olds[i], None) for i in sorted({*range(len(olds))} - {*partners.values()}))]
 
 
-def aligned(old: Source, new: Source, olds: range, news: range, keys: Keys) -> Alignment:
-    """Align the records of two sections. Raises TraceError for a line that has to be parsed."""
+def aligned(
+    old: Source,
+    new: Source,
+    olds: range,
+    news: range,
+    keys: Keys,
+    near: Near | None = None,
+    matching: Matching | None = None,
+) -> Alignment:
+    """Align the records of two sections. Raises TraceError for a line that has to be parsed.
+
+    Those that nothing tells apart pair by nearness, if `near` says what that is.
+    """
+    is_unordered = (matching or Matching()).is_unordered
     before, after = _equal_ends(old.lines, new.lines, olds, news)
+    elided = [
+        Pair(i, j, equal=True)
+        for i, j in (*zip(olds[:before], news[:before], strict=True), *_ends(olds, news, after))
+        if _may_be_elided(old.lines[i])
+    ]
     olds, news = olds[before : len(olds) - after], news[before : len(news) - after]
-    equal = _matched([(i, old.lines[i]) for i in olds], [(j, new.lines[j]) for j in news])
+    equal = _equal_lines(old.lines, new.lines, olds, news)
     left_old = _identified(old, olds, {i for i, _ in equal}, keys)
     left_new = _identified(new, news, {j for _, j in equal}, keys)
-    other = _between(equal, left_old, left_new)
+    other = _near(equal, left_old, left_new, near, is_unordered) if near else []
+    other += _between(
+        [*equal, *other],
+        _without(left_old, {i for i, _ in other}),
+        _without(left_new, {j for _, j in other}),
+    )
     other += _between(
         [*equal, *other],
         _ambiguous(left_old, {i for i, _ in other}, keys),
         _ambiguous(left_new, {j for _, j in other}, keys),
     )
     moved = moves(sorted([*equal, *other]))
-    pairs = [Pair(i, j, moved=True, equal=True) for i, j in equal if i in moved]
+    kinds = {i: old.kind(i) for i in moved}
+    still = {i for i, kind in kinds.items() if is_unordered(kind)}
+    pairs = [Pair(i, j, moved=True, equal=True) for i, j in equal if i in moved - still]
+    pairs += elided
+    for i, j in equal:
+        if _may_be_elided(old.lines[i]) and i not in moved - still:
+            pairs.append(Pair(i, j, equal=True))
     for i in moved:
         keys.of(old.entry(i).kind)  # refused now, if one is, and not in the middle of the output
-    same = before + len(equal) - len(pairs) + after
-    pairs += [Pair(i, j, i in moved) for i, j in other]
+    same = before + len(equal) + after - sum(pair.equal for pair in pairs)
+    pairs += [Pair(i, j, i in moved - still) for i, j in other]
     gone, come = {i for i, _ in left_old}, {j for j, _ in left_new}
     pairs += [Pair(i, None) for i in gone - {i for i, _ in other}]
     pairs += [Pair(None, j) for j in come - {j for _, j in other}]
@@ -83,6 +114,8 @@ def moves(pairs: Sequence[tuple[int, int]]) -> set[int]:
 
     What stays is a longest increasing subsequence of the new indices.
     """
+    if all(one < other for (_, one), (_, other) in pairwise(pairs)):
+        return set()
     ends: list[int] = []  # of the best run of each length, the new index that it ends with
     tails: list[int] = []  # and its place in `pairs`
     before: list[int] = []  # the place before each pair in the best run that it ends
@@ -111,6 +144,59 @@ def _equal_ends(
     while after < shorter - before and old[olds[-1 - after]] == new[news[-1 - after]]:
         after += 1
     return before, after
+
+
+def _ends(olds: range, news: range, after: int) -> Iterator[tuple[int, int]]:
+    """The last pairs of two runs."""
+    return zip(olds[len(olds) - after :], news[len(news) - after :], strict=True)
+
+
+def _may_be_elided(line: str) -> bool:
+    """Whether a line may have a list that leaves out numbers, which no other is known to equal."""
+    return "..." in line or "…" in line
+
+
+def _equal_lines(
+    old: Sequence[str], new: Sequence[str], olds: range, news: range
+) -> list[tuple[int, int]]:
+    """The lines with one text: at once where all stand in the same places, else wherever."""
+    if len(olds) == len(news):
+        pairs = [*zip(olds, news, strict=True)]
+        differing = [(i, j) for i, j in pairs if old[i] != new[j]]
+        others = {old[i] for i, _ in differing}, {new[j] for _, j in differing}
+        if not (any(new[j] in others[0] for j in news) or any(old[i] in others[1] for i in olds)):
+            return [pair for pair in pairs if old[pair[0]] == new[pair[1]]]
+    return _matched([(i, old[i]) for i in olds], [(j, new[j]) for j in news])
+
+
+def _near(
+    equal: Sequence[tuple[int, int]],
+    olds: Sequence[Item],
+    news: Sequence[Item],
+    near: Near,
+    is_unordered: Callable[[str], bool],
+) -> list[tuple[int, int]]:
+    """Pairs of records of one identity that comes several times, between equal lines in order."""
+    moved = moves(sorted(equal))
+    stays = sorted(pair for pair in equal if pair[0] not in moved)
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    repeated = {
+        identity
+        for side in (olds, news)
+        for identity, times in Counter(map(itemgetter(1), side)).items()
+        if times > 1
+    }
+    for side, items in enumerate((olds, news)):
+        marks = [pair[side] for pair in stays]
+        for place, identity in items:
+            if identity in repeated:
+                free = isinstance(identity, tuple) and is_unordered(identity[0])
+                part = 0 if free else bisect_left(marks, place)
+                groups.setdefault((identity, free, part), ([], []))[side].append(place)
+    found: list[tuple[int, int]] = []
+    for (_, free, _), (left, right) in groups.items():  # type: ignore[misc]
+        found += (unordered_pairs if free else near_pairs)(left, right, near)
+    return found
 
 
 def _matched(olds: Sequence[Item], news: Sequence[Item]) -> list[tuple[int, int]]:
@@ -210,8 +296,8 @@ def _identified(
     source: Source, records: range, taken: set[int], keys: Keys
 ) -> list[tuple[int, tuple[str, tuple[str, ...]]]]:
     """What is left of the records, with what tells each apart."""
-    entries = ((i, source.entry(i)) for i in records if i not in taken)
-    return [(i, (entry.kind, keys.values(entry))) for i, entry in entries]
+    left = (i for i in records if i not in taken)
+    return [(i, (source.kind(i), keys.values(source, i))) for i in left]
 
 
 def _ambiguous(
@@ -219,6 +305,11 @@ def _ambiguous(
 ) -> list[Item]:
     """What is left even then of kinds whose fields do not tell all records apart."""
     return [(i, kind) for i, (kind, _) in left if i not in taken and keys.is_ambiguous(kind)]
+
+
+def _without(left: Sequence[Item], taken: set[int]) -> list[Item]:
+    """What is not taken."""
+    return [item for item in left if item[0] not in taken]
 
 
 def _in_order(pairs: list[Pair], stays: list[tuple[int, int]], start: int) -> list[Pair]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from ...escaping import distinct
@@ -13,15 +14,22 @@ from ...report.lines import TraceError
 from .alignment import Alignment, Pair, aligned, paired_sections
 from .json_pairs import alike, beside_json
 from .keys import Classes, Keys, unknown
+from .matching import Matching
 from .notes import frames, line_ends
 from .numbers import count, count_nans
+from .remarks import is_elided
 from .rules import Rule, Rules
 from .shapes import shapes
 from .sources import RecordTexts, Section, Source
-from .values import Element, Shapes, Values, compared_values, elements, retyped
+from .values import Element, Shapes, Values, compared_values, elements, elided, retyped
 
 What = Literal["changed", "noise", "moved", "added", "removed"]
-RECORDS = ("same", "noise", "changed", "moved", "added", "removed")
+LEFT_OUT = "left out"
+RECORDS = ("same", LEFT_OUT, "noise", "changed", "moved", "added", "removed")
+SIGNIFICANT = ("changed", "moved", "added", "removed")
+"""What is more than the rule allows."""
+NEARLY = Rule(atol=Decimal("1e-9"), rtol=Decimal("1e-6"))
+"""How near records are that belong together where no tolerance is given and no field says so."""
 NUMBERS = ("same", "noise", "changed")
 
 
@@ -107,15 +115,25 @@ class Comparison:
     """
 
     def __init__(
-        self, old: Source, new: Source, rules: Rules | None = None, classes: Classes = unknown
+        self,
+        old: Source,
+        new: Source,
+        rules: Rules | None = None,
+        classes: Classes = unknown,
+        matching: Matching | None = None,
     ) -> None:
         self.old, self.new = old, new
         self.rules = rules or Rules()
+        self.matching = matching or Matching()
         self.tally = Tally()
+        old.require_traces()
+        new.require_traces(old)
+        old.names = new.names = self.matching.names
         olds, news = old.sections(), new.sections()
         pairs = paired_sections(old, new, olds, news)
         exact = self.rules.default.exact
-        self.notes = [*line_ends(old, new, exact), *frames(pairs, old, new, exact)]
+        framed = frames(pairs, old, new, exact, subset=self.matching.subset)
+        self.notes = [*line_ends(old, new, exact), *framed]
         several = len(olds) > 1 or len(news) > 1
         self._parts = [self._aligned(one, other, classes, several) for one, other in pairs]
 
@@ -125,6 +143,9 @@ class Comparison:
             self.tally.records["same"] += part.alignment.same
             self.tally.nans += self._nans(part)
             for pair in part.alignment.pairs:
+                if pair.new is None and self.matching.subset:
+                    self.tally.records[LEFT_OUT] += 1
+                    continue
                 change = self._change(part, pair)
                 self.tally.records[change.what if change else "same"] += 1
                 if change:
@@ -139,7 +160,7 @@ class Comparison:
     def different(self) -> bool:
         """The same, from what has been counted."""
         noted = any(note.significant for note in self.notes)
-        return noted or any(self.tally.records[what] for what in RECORDS[2:])
+        return noted or any(self.tally.records[what] for what in SIGNIFICANT)
 
     def use_rules(self) -> None:
         """Look among the records that are the same for the fields of rules not used so far."""
@@ -156,8 +177,11 @@ class Comparison:
         section = other or one
         assert section is not None
         olds, news = (side.records if side else range(0) for side in (one, other))
-        keys = Keys(section.name, classes, ((self.old, olds), (self.new, news)))
-        alignment = aligned(self.old, self.new, olds, news, keys)
+        name = next((side.name for side in (other, one) if side and side.name), "")
+        sides = (self.old, olds), (self.new, news)
+        keys = Keys(name, classes, sides, self.matching.keys_of)
+        near = partial(self._near, keys)
+        alignment = aligned(self.old, self.new, olds, news, keys, near, self.matching)
         prefix = f"{distinct(section.stem)}/" if several and section.stem else ""
         return _Part(prefix, keys, olds, news, self.new, alignment)
 
@@ -167,7 +191,7 @@ class Comparison:
         lines = (self.old.lines[index] for index in part.olds if index not in other)
         if self.old.is_json:
             return sum(line.count('"NaN"') for line in lines)
-        return sum(map(count_nans, lines))
+        return sum(count_nans(line) for line in lines if "nan" in line or "NaN" in line)
 
     def _change(self, part: _Part, pair: Pair) -> Change | None:
         old = None if pair.old is None else self.old.entry(pair.old)
@@ -178,10 +202,13 @@ class Comparison:
         order: tuple[list[str], list[str]] | None = None
         respelled = False
         path = part.prefix + _path(part.keys, entry)
-        if old and new and not pair.equal:
+        if old and new and pair.equal:
+            fields = [*self._elided(old)]
+        elif old and new:
             fields = [*self._fields(part, path, old, new)]
             order = _order(old, new)
-            respelled = not fields and not order and self.old.is_json == self.new.is_json
+            same_form = self.old.is_json == self.new.is_json and not self._says_less(old, new)
+            respelled = not fields and not order and same_form
         what = self._what(pair, fields, order, respelled)
         if what is None:
             return None
@@ -195,6 +222,11 @@ class Comparison:
         )
         return Change(path, what, pair.moved, lines, texts, fields, order, respelled)
 
+    def _says_less(self, old: RecordTexts, new: RecordTexts) -> bool:
+        """Whether lines may differ though their records do not, as a reader said."""
+        less = self.matching.subset and new.fields.keys() < old.fields.keys()
+        return less or self.matching.names is not None
+
     def _what(
         self, pair: Pair, fields: list[FieldChange], order: object, respelled: bool
     ) -> What | None:
@@ -205,6 +237,8 @@ class Comparison:
             return "changed"
         if pair.moved:
             return "moved"
+        if pair.equal and not fields:
+            return None
         return "noise" if fields or respelled else None
 
     def _fields(
@@ -213,6 +247,8 @@ class Comparison:
         for key in (*old.fields, *(key for key in new.fields if key not in old.fields)):
             if key not in old.fields:
                 yield FieldChange(key, None, new.text(key))
+            elif key not in new.fields and self.matching.subset:
+                continue
             elif key not in new.fields:
                 yield FieldChange(key, old.text(key), None)
             elif change := self._field(part, key, old, new):
@@ -220,11 +256,35 @@ class Comparison:
                 self._count(path, change, change.values)
                 yield change
 
+    def _elided(self, entry: RecordTexts) -> Iterator[FieldChange]:
+        """The fields of equal lines of which no one knows that they are equal."""
+        for key in entry.fields:
+            if is_elided(text := entry.text(key)):
+                yield FieldChange(key, text, text, elided(), self.rules.of(entry.kind, key))
+
+    def _near(self, keys: Keys, i: int, j: int) -> bool:
+        """Whether two records are the same within the rule, or nearly so under the exact one."""
+        old, new = self.old.entry(i), self.new.entry(j)
+        if old.kind != new.kind or new.fields.keys() - old.fields.keys():
+            return False
+        if old.fields.keys() - new.fields.keys() and not self.matching.subset:
+            return False
+        return all(self._is_near(keys, key, old, new) for key in new.fields)
+
+    def _is_near(self, keys: Keys, key: str, old: RecordTexts, new: RecordTexts) -> bool:
+        if old.fields[key] == new.fields[key]:
+            return True
+        rule = self.rules.of(old.kind, key)
+        texts = self._texts(keys, old.kind, key, old.fields[key], new.fields[key])
+        a, b, shortest = texts
+        rule = NEARLY if rule.exact else rule
+        return a == b or not compared_values(a, b, rule, shortest=shortest).significant
+
     def _field(
         self, part: _Part, key: str, old: RecordTexts, new: RecordTexts
     ) -> FieldChange | None:
         before, after = old.fields[key], new.fields[key]
-        a, b, shortest = self._texts(part, old.kind, key, before, after)
+        a, b, shortest = self._texts(part.keys, old.kind, key, before, after)
         both_json = self.old.is_json and self.new.is_json
         if a == b and not (both_json and not alike(before, after)):
             self.tally.numbers["same"] += count(a)
@@ -238,13 +298,13 @@ class Comparison:
             return FieldChange(key, a, b, retyped(a, b), rule, retyped=True)
         return FieldChange(key, a, b, values, rule, shaped, shortest)
 
-    def _texts(self, part: _Part, kind: str, key: str, old: Any, new: Any) -> tuple[str, str, bool]:
+    def _texts(self, keys: Keys, kind: str, key: str, old: Any, new: Any) -> tuple[str, str, bool]:
         """What to compare of two values, and whether it is the shortest digits of JSON."""
         if self.old.is_json and self.new.is_json:
             return beside_json(old, new)
         if not (self.old.is_json or self.new.is_json):
             return old, new, False
-        words = part.keys.holds_words(kind, key)
+        words = keys.holds_words(kind, key)
         if self.old.is_json:
             return beside_text(old, new, words=words), new, False
         return old, beside_text(new, old, words=words), False

@@ -1,13 +1,13 @@
 """What tells the records of one kind apart: the fields that say so, or those that turn out to."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from json import loads
 from typing import TYPE_CHECKING, Any
 
 from .numbers import is_real
-from .sources import RecordTexts, Source
+from .sources import Source
 
 if TYPE_CHECKING:
     from ...report.records import Record
@@ -36,9 +36,11 @@ class Keys:
         name: str,
         classes: Classes,
         sides: tuple[tuple[Source, range], tuple[Source, range]],
+        given: Callable[[str], tuple[str, ...]] = lambda kind: (),
     ) -> None:
         self._trace = name, classes
         self._sides = sides
+        self._given = given
         self._mixed = sides[0][0].is_json != sides[1][0].is_json
         self._keys: dict[str, tuple[str, ...]] = {}
         self._ambiguous: set[str] = set()
@@ -53,7 +55,7 @@ class Keys:
     def of(self, kind: str) -> tuple[str, ...]:
         """The key fields of a kind."""
         if kind not in self._keys:
-            self._keys[kind] = self._declared(kind) or self._inferred(kind)
+            self._keys[kind] = self._given(kind) or self._declared(kind) or self._inferred(kind)
         return self._keys[kind]
 
     def is_ambiguous(self, kind: str) -> bool:
@@ -67,13 +69,13 @@ class Keys:
         schemas = (field.type.schema for field in declared)
         return any("string" in (schema.get("type"), _of_items(schema)) for schema in schemas)
 
-    def values(self, entry: RecordTexts) -> tuple[str, ...]:
-        """What stands in the key fields of a record, `none` for one that is not there."""
-        return tuple(self.value(entry, key) for key in self.of(entry.kind))
+    def values(self, source: Source, index: int) -> tuple[str, ...]:
+        """What stands in the key fields of a line, `none` for one that is not there."""
+        texts = (source.value(index, key) for key in self.of(source.kind(index)))
+        return tuple("none" if text is None else self._alike(text) for text in texts)
 
-    def value(self, entry: RecordTexts, key: str) -> str:
-        """One field of a record as text, spelled alike in text and JSON."""
-        text = entry.text(key)
+    def _alike(self, text: str) -> str:
+        """A field's text, spelled alike in text and JSON."""
         if not self._mixed:
             return text
         if text.startswith('"'):
@@ -96,48 +98,57 @@ class Keys:
         return keys
 
     def _inferred(self, kind: str) -> tuple[str, ...]:
-        old, new = ([*self._words(side, kind)] for side in range(2))
-        if len(old) <= 1 and len(new) <= 1:
+        sides = [self._indices(side, kind) for side in range(2)]
+        count = sum(map(len, sides))
+        if max(map(len, sides)) <= 1:
             return ()
-        records = [dict(words) for words in (*old, *new)]
+        first = self._sides[0 if sides[0] else 1][0].entry((sides[0] or sides[1])[0])
         chosen: list[str] = []
-        groups = [0] * len(records)  # the same number for the same values so far
-        best, most = 0, bool(old) + bool(new)
-        for key, _ in (old or new)[0]:
-            if all(key in words for words in records):
-                chosen.append(key)
-                numbers: dict[tuple[int, str], int] = {}
-                groups = [
-                    numbers.setdefault((group, words[key]), len(numbers))
-                    for group, words in zip(groups, records, strict=True)
-                ]
-                distinct = len({*groups[: len(old)]}) + len({*groups[len(old) :]})
-                if distinct == len(records):
-                    return tuple(chosen)
-                if distinct > most:
-                    best, most = len(chosen), distinct
+        groups: list[Sequence[int]] = []  # on each side the same number for the same values so far
+        best, most = 0, sum(map(bool, sides))
+        for key in first.fields:
+            columns = [self._column(side, key, kind) for side in range(2)]
+            if columns[0] is None or columns[1] is None:
+                continue
+            chosen.append(key)
+            if not groups and sum(len({*column}) for column in columns if column) == count:
+                return tuple(chosen)
+            groups = [
+                _grouped(groups[side] if groups else (), column)
+                for side, column in enumerate(columns)
+                if column is not None
+            ]
+            distinct = sum(len({*group}) for group in groups)
+            if distinct == count:
+                return tuple(chosen)
+            if distinct > most:
+                best, most = len(chosen), distinct
         self._ambiguous.add(kind)
         return tuple(chosen[:best])
 
-    def _words(self, side: int, kind: str) -> Iterator[tuple[tuple[str, str], ...]]:
-        """The fields without reals of every record of a kind on one side."""
-        source = self._sides[side][0]
-        for index in self._indices(side, kind):
-            entry = source.entry(index)
-            texts = ((key, self.value(entry, key)) for key in entry.fields)
-            yield tuple((key, text) for key, text in texts if not is_real(text))
+    def _column(self, side: int, key: str, kind: str) -> list[str] | None:
+        """A field of every record of a kind on one side, unless one lacks it or has reals in it."""
+        column = []
+        for text in self._sides[side][0].column(kind, self._indices(side, kind), key):
+            if text is None or not (text.isdigit() or not is_real(text)):
+                return None
+            column.append(self._alike(text) if self._mixed else text)
+        return column
 
     def _indices(self, side: int, kind: str) -> Sequence[int]:
         """The lines of a kind on one side."""
         if not self._places:
-            for source, records in self._sides:
-                places: dict[str, list[int]] = {}
-                for index in records:
-                    places.setdefault(source.kind(index), []).append(index)
-                self._places.append(places)
+            self._places = [source.places(records) for source, records in self._sides]
         return self._places[side].get(kind, ())
 
 
 def _of_items(schema: Mapping[str, Any]) -> Any:
     """The type of a list's items in JSON Schema."""
     return schema["items"].get("type") if "items" in schema else None
+
+
+def _grouped(groups: Sequence[int], column: Sequence[str]) -> list[int]:
+    """The same number for records with the same values so far and in one more field."""
+    numbers: dict[tuple[int, str], int] = {}
+    pairs = zip(groups or [0] * len(column), column, strict=True)
+    return [numbers.setdefault(pair, len(numbers)) for pair in pairs]

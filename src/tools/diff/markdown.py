@@ -9,7 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from ...escaping import distinct, visible
-from .comparison import RECORDS, Change, Comparison
+from .comparison import SIGNIFICANT, Change, Comparison
 from .notes import Note
 from .text import change_lines, counted, counts_lines, excerpt, noted, worst_line
 
@@ -45,7 +45,7 @@ def comment(comparison: Comparison) -> Iterator[str]:
 def verdict(comparison: Comparison) -> str:
     """How much is different, in a few words."""
     records = comparison.tally.records
-    changed = [f"{records[what]} {what}" for what in RECORDS[2:] if records[what]]
+    changed = [f"{records[what]} {what}" for what in SIGNIFICANT if records[what]]
     if changed:
         return f"records: {', '.join(changed)}, {records['same'] + records['noise']} the same."
     if comparison.different:

@@ -30,6 +30,9 @@ def line_ends(old: Source, new: Source, exact: bool) -> Iterator[Note]:
     """What differs in the ends of lines, where there are lines; a change under the exact rule."""
     if not (old.lines and new.lines):
         return
+    if old.marked != new.marked:
+        marks = _PRESENT[old.marked], _PRESENT[new.marked]
+        yield Note("byte order mark", *marks, significant=exact)
     if old.newline != new.newline:
         yield Note("line ends", _ENDS[old.newline], _ENDS[new.newline], significant=exact)
     if old.complete != new.complete:
@@ -37,15 +40,17 @@ def line_ends(old: Source, new: Source, exact: bool) -> Iterator[Note]:
         yield Note("end of the last line", old_end, new_end, significant=exact)
 
 
-def frames(pairs: Sequence[Sections], old: Source, new: Source, exact: bool) -> Iterator[Note]:
-    """What differs in the frames of paired sections."""
+def frames(
+    pairs: Sequence[Sections], old: Source, new: Source, exact: bool, *, subset: bool = False
+) -> Iterator[Note]:
+    """What differs in the frames of paired sections; of a subset none is missed."""
     both = [(one.records.start, other.records.start) for one, other in pairs if one and other]
     moved = moves(sorted(both))
     for one, other in pairs:
         names = _name(one), _name(other)
         lines = (_line(one and one.begin), _line(other and other.begin))
         if names[0] != names[1]:
-            yield Note("trace", *names, lines)
+            yield Note("trace", *names, lines, significant=not (subset and names[1] is None))
         elif one and other and one.records.start in moved:
             if one.begin is None and other.begin is None:
                 lines = (one.records.start + 1, other.records.start + 1)

@@ -1,16 +1,21 @@
 """One side of a comparison: its lines, the traces they frame, and what a line says."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import getsizeof
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...report.forms import as_text
 from ...report.jsonl import spelled_record
 from ...report.lines import TEXT, LineParser, TraceLines, parse_line
 from ...report.reading import opened
 
+if TYPE_CHECKING:
+    from ..maps import Layout, NameMap
+
 _HELD = 67_000_000  # bytes of a file's lines in memory, half of them in JSON
+_FOUND = 2000  # characters in which a field is looked for before its line is parsed
+_ENTRIES, _CACHED = 128, 100_000  # records that are kept for a while, and their characters
 _JSON = TEXT._replace(marks=TEXT.marks // 2, strings=TEXT.strings // 4)
 _TEXT_KIND = re.compile(r"[^ |]*")
 _JSON_KIND = re.compile(r'\{"record":"([A-Za-z0-9._-]+)"')
@@ -22,6 +27,7 @@ class RecordTexts(NamedTuple):
     kind: str
     fields: Mapping[str, Any]
     is_json: bool
+    layout: "Layout | None" = None  # of its values in those of the other side, where a map says so
 
     def text(self, key: str) -> str:
         """A field as text, `none` for one that is not there."""
@@ -53,27 +59,38 @@ class Source:
         self.newline = newline or "\n"
         self.complete = complete
         self.is_json = bool(lines) and lines[0].startswith("{")
+        self._entries: dict[int, RecordTexts] = {}  # of lines that were asked for lately
+        self.names: NameMap | None = None  # by which records and fields are called otherwise
+        self.marked = False  # whether it begins with a byte order mark
 
     @classmethod
-    def read(cls, file: str, name: str | None = None) -> "Source":
-        """The file, called `name` in errors. Raises InputError, TraceError."""
+    def read(cls, file: str, name: str | None = None, beside: "Source | None" = None) -> "Source":
+        """The file, called `name` in errors. Raises InputError, TraceError.
+
+        Lines that are those of the side `beside` it in the same place take no memory of their own.
+        """
         with opened(file) as lines:
             lines.file = name or file
-            return cls.of(lines)
+            return cls.of(lines, beside)
 
     @classmethod
-    def of(cls, lines: TraceLines) -> "Source":
+    def of(cls, lines: TraceLines, beside: "Source | None" = None) -> "Source":
         """What is left to read of these lines."""
+        lines.marked = False
+        others = iter(beside.lines if beside else ())
         is_json = lines.begins_with(b"{")
         lines.limits = _JSON if is_json else TEXT
         most = _HELD // 2 if is_json else _HELD
         texts, held = list[str](), 0
         for text in lines:
-            texts.append(text)
+            other = next(others, None)
+            texts.append(other if other is not None and other == text else text)
             held += getsizeof(text)
             if held > most:
                 raise lines.error(lines.number, 1, f"at most {most} bytes to compare", "more")
-        return cls(lines.file, texts, lines.newline, lines.complete)
+        source = cls(lines.file, texts, lines.newline, lines.complete)
+        source.marked = bool(lines.marked)
+        return source
 
     @classmethod
     def printed(cls, name: str, pieces: Iterable[str]) -> "Source":
@@ -81,21 +98,93 @@ class Source:
         *lines, rest = "".join(pieces).split("\n")
         return cls(name, [*lines, rest] if rest else lines, "\n", not rest)
 
+    def require_traces(self, checked: "Source | None" = None) -> None:
+        """Raise TraceError for the first line that is none of a trace.
+
+        Lines that another side has in the same place were `checked` with that.
+        """
+        others = checked.lines if checked else []
+        for index, text in enumerate(self.lines):
+            if index < len(others) and others[index] is text:
+                continue
+            if self.is_json:
+                spelled_record(text, index + 1, self.name)
+            else:
+                self._parser.check(text, index + 1)
+
+    def value(self, index: int, key: str) -> str | None:
+        """The text of one field of a line, found without parsing the rest if that is possible."""
+        text = self.lines[index]
+        if not (self.is_json or self.names or '"' in text or len(text) > _FOUND):
+            kind = self.kind(index)
+            mark = text[len(kind) : len(kind) + 1]
+            start = text.find(f"{mark}{key}=")
+            if start >= 0:
+                start += len(key) + 2
+                end = text.find(mark, start)
+                return text[start:] if end < 0 else text[start:end]
+        entry = self.entry(index)
+        return entry.text(key) if key in entry.fields else None
+
+    def column(self, kind: str, indices: Sequence[int], key: str) -> Iterator[str | None]:
+        """The same of lines of one kind."""
+        if self.is_json or self.names or not indices:
+            yield from (self.value(index, key) for index in indices)
+            return
+        lines, size = self.lines, len(key) + 2
+        marks = {mark: f"{mark}{key}=" for mark in " |"}
+        place = len(kind)
+        for index in indices:
+            text = lines[index]
+            mark = text[place : place + 1]
+            start = text.find(marks[mark], place, _FOUND) if mark else -1
+            if start < 0 or '"' in text:
+                yield self.value(index, key)
+                continue
+            end = text.find(mark, start + size)
+            yield text[start + size :] if end < 0 else text[start + size : end]
+
     def entry(self, index: int) -> RecordTexts:
         """The record of a line. Raises TraceError."""
+        if len(self.lines[index]) > _CACHED:
+            return self._read(index)
+        found = self._entries.get(index)
+        if found is None:
+            if len(self._entries) == _ENTRIES:
+                self._entries.clear()
+            found = self._entries[index] = self._read(index)
+        return found
+
+    def _read(self, index: int) -> RecordTexts:
         text = self.lines[index]
-        if self.is_json:
-            return RecordTexts(*spelled_record(text, index + 1, self.name), True)
-        return RecordTexts(*self._parser.texts(text, index + 1), False)
+        read = spelled_record(text, index + 1, self.name) if self.is_json else None
+        kind, fields = read or self._parser.texts(text, index + 1)
+        entry = RecordTexts(kind, fields, self.is_json)
+        return entry if self.names is None else renamed(entry, self.names)
 
     def kind(self, index: int) -> str:
         """The kind of a line, without parsing the rest if that is possible."""
         text = self.lines[index]
+        if self.names:
+            return self.entry(index).kind
         if not self.is_json:
             found = _TEXT_KIND.match(text)
             return found[0] if found else ""
         found = _JSON_KIND.match(text)
         return found[1] if found else self.entry(index).kind
+
+    def places(self, records: range) -> dict[str, list[int]]:
+        """The lines of each kind."""
+        places: dict[str, list[int]] = {}
+        plain = not (self.is_json or self.names)
+        for index in records:
+            found = _TEXT_KIND.match(self.lines[index]) if plain else None
+            kind = found[0] if found else self.kind(index)
+            known = places.get(kind)
+            if known is None:
+                known = places[kind] = []
+            known.append(index)
+        return places
 
     def sections(self) -> list[Section]:
         """The traces of the file, and what stands outside of them. Raises TraceError."""
@@ -130,3 +219,19 @@ class Source:
         if entry.kind != "TRACE" or event not in ("begin", "end"):
             return None
         return event, name if isinstance(name, str) else ""  # as `parse` frames what has no frame
+
+
+def renamed(entry: RecordTexts, names: "NameMap") -> RecordTexts:
+    """A record under the names on the right side of a map: its kind, its fields and its `name`."""
+    kind, layout = names.right_of(entry.kind) or (entry.kind, None)
+    fields: dict[str, Any] = {}
+    for key, value in entry.fields.items():
+        other = names.right_of(f"{entry.kind}.{key}")
+        if other:
+            path, layout = other
+            of, dot, key = path.rpartition(".")
+            kind = of if dot else kind
+        elif key == "name" and isinstance(value, str) and (other := names.right_of(value)):
+            value, layout = other
+        fields[key] = value
+    return RecordTexts(kind, fields, entry.is_json, layout)
