@@ -141,4 +141,6 @@ def _praise(validation: "Validation") -> str:
     names = [*validation.unknown_names]
     by_form = f" by {their} form" if validation.unknown else ""
     unknown = f": {', '.join(names)} {'is' if len(names) == 1 else 'are'} not known here"
-    return f"{count} {records}, valid{by_form}{unknown if names else ''}"
+    commas = "; all its lists are pairs of integers: are these numbers with a decimal comma?"
+    doubt = commas if validation.lists and validation.lists == validation.pairs else ""
+    return f"{count} {records}, valid{by_form}{unknown if names else ''}{doubt}"

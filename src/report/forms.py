@@ -40,6 +40,7 @@ _REAL = (
 _REALS = re.compile(rf"{_REAL}(?:,{_REAL})*+")
 _BARE = re.compile(r"[!#-~][!-~]*")
 _NOT_FINITE = re.compile(r"[-+]?(?:[iI]nf(?:inity)?|[nN][aA][nN])")
+_ELISION = re.compile(r"(?:^|[,\[( ;|])(?:\.\.\.|…)(?=$|[,\]) ;|])")
 _WORD = re.compile(r'[^\s,"\[\]]+')
 _WORDS = {"true": True, "false": False, ABSENT: None}
 _DEPTH = 8  # of brackets; deeper ones are a string
@@ -101,6 +102,13 @@ def field_json(part: Part, declared: Field | None, separator: str) -> Iterator[s
 def is_not_finite(text: str) -> bool:
     """Whether a text is an infinity or not a number."""
     return _NOT_FINITE.fullmatch(text) is not None
+
+
+def is_elided(text: str) -> bool:
+    """Whether a list leaves out some of its numbers, as long arrays print."""
+    if ("..." not in text and "…" not in text) or text.startswith('"'):
+        return False
+    return _ELISION.search(text) is not None and text not in ("...", "…")
 
 
 def as_text(value: Any) -> str:

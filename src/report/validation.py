@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .events import Begin, End, Schemas
+from .forms import is_elided
 from .jsonl import events_of
 from .lines import Line, Part, TraceError, TraceLines
 from .records import Field, FieldError, Record, read_field
 from .shapes import declared_miscount, shaped_miscounts, with_derived
 
+_PAIR = re.compile("-?[0-9]+,[0-9]+")
 _HEADER = re.compile(r"(?P<name>.+)_V[0-9]+")
 _FOOTER = re.compile(r"END_(?P<name>.+)")
 ROOM = 20_000_000
@@ -27,6 +29,7 @@ class Validation:
         self.records = 0  # lines that begin or end no trace
         self.errors = 0
         self.unknown = 0  # traces of which the form alone was checked
+        self.lists = self.pairs = 0  # in such traces, and of them pairs of integers
         self.unknown_names: dict[str, None] = {}  # of those that have one, in order
         self.known: list[str] = []  # the names of the others
         self.held: list[Line] = []  # the records of the first of these, for whoever asks more
@@ -62,10 +65,19 @@ class Validation:
                     self.records += 1
                     if isinstance(checks, _Known):
                         self._hold(event)
+                    else:
+                        self._count(event)
                     yield from checks.errors(event)
                 case End():
                     yield from checks.missing(event)
                     checks = _Unknown(self.file, None)
+
+    def _count(self, line: Line) -> None:
+        """Count the lists that decimal commas may have made of numbers."""
+        for part in line.parts:
+            if "," in part.text and "shape" not in part.key:
+                self.lists += 1
+                self.pairs += _PAIR.fullmatch(part.text) is not None
 
     def _checks(self, name: str | None) -> "_Known | _Unknown":
         schema = self._schemas(name) if name else None
@@ -115,6 +127,10 @@ class _Unknown:
         if not line.parts and self._name is None:
             yield from self._title(line)
         columns = {part.key: part.column for part in line.parts}
+        for part in line.parts:
+            if is_elided(part.text):
+                expected = f"every value of {part.key}"
+                yield _wrong(self.file, line, part.column, expected, "... in place of some")
         for miscount in shaped_miscounts(line.parts):
             yield _wrong(self.file, line, columns[miscount.key], miscount.expected, miscount.found)
 

@@ -88,6 +88,12 @@ class _WithReals(ValueType):
 
     carries_text: ClassVar = True
     pattern: ClassVar = _FIXED  # of one real
+    digits_named: ClassVar = " with twelve decimals"
+
+    def expected(self, item: str) -> str:
+        """What should stand there: another spelling of a number is no other thing."""
+        number = re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?", item)
+        return f"{self.name}{self.digits_named if number else ''}"
 
     def json(self, value: Any, text: str | None = None) -> Iterator[str]:
         yield '{"value":'
@@ -143,12 +149,13 @@ class _Real(_WithReals):
         return (json_real(float(value)),)
 
     def read(self, text: str) -> float:
-        return float(matched(text, self.pattern, f"a {self.name}"))
+        return float(matched(text, self.pattern, f"a {self.expected(text)}"))
 
 
 class _ShortestReal(_Real):
     name = "real, shortest digits"
     pattern: ClassVar = _SHORTEST
+    digits_named: ClassVar = ""
     schema: ClassVar = _with_text(REAL, _SHORTEST)
 
     def text(self, value: Any, style: Style) -> Iterable[str]:
@@ -158,6 +165,7 @@ class _ShortestReal(_Real):
 class _ScientificReal(_Real):
     name = "real with exponent"
     pattern: ClassVar = _SCIENTIFIC
+    digits_named: ClassVar = " and twelve decimals"
     schema: ClassVar = _with_text(REAL, _SCIENTIFIC)
 
     def text(self, value: Any, style: Style) -> Iterable[str]:
@@ -184,7 +192,10 @@ class _Reals(_WithReals):
         if text in (ABSENT, RUST.empty):
             return np.array([])
         if not re.fullmatch(f"{self.pattern}(?:,{self.pattern})*+", text):
-            items_of(text, self.pattern, self.name)
+            try:
+                items_of(text, self.pattern, self.name)
+            except ItemError as error:
+                raise ItemError(self.expected(error.item), error.item, error.offset) from None
         return np.fromstring(text, sep=",")  # of a million values in a quarter of a second
 
     def of_json(self, value: Any) -> Array:
@@ -194,6 +205,7 @@ class _Reals(_WithReals):
 class _ScientificReals(_Reals):
     name = "reals with exponents"
     pattern: ClassVar = _SCIENTIFIC
+    digits_named: ClassVar = " and twelve decimals"
     schema: ClassVar = _with_text(_LIST, f"{ABSENT}|{_SCIENTIFIC}(?:,{_SCIENTIFIC})*")
 
     def text(self, value: Any, style: Style) -> Iterator[str]:

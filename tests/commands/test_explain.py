@@ -85,7 +85,7 @@ def test_a_trace_that_does_not_fit_is_refused_with_its_place() -> None:
     golden = (GOLDEN / "swiglu.trace").read_bytes()
     wrong = golden.replace(b"gated=-0.268941421370", b"gated=-0.26894142137", 1)
     assert refusal("explain", "-:3", stdin=wrong).startswith(
-        "-:3:230: expected gated as reals, found '-0.26894142137'"
+        "-:3:230: expected gated as reals with twelve decimals, found '-0.26894142137'"
     )
     unknown = golden.replace(b"INDEPENDENCE", b"DEPENDENCE")
     assert refusal("explain", "-:3", stdin=unknown) == (

@@ -100,3 +100,26 @@ def test_a_byte_order_mark_may_be_passed_over() -> None:
     assert lines.begins_with(b"{")
     assert [*lines] == ["{}"]
     assert lines.marked
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (
+            "ROW step=0 loss=2,5 acc=0,75\n",
+            "F: 1 record, valid by its form; all its lists are pairs of integers: "
+            "are these numbers with a decimal comma?\n",
+        ),
+        ("ROW shape=2,3 loss=2.5\n", "F: 1 record, valid by its form\n"),
+        ("ROW loss=2,5 x=1,2,3\n", "F: 1 record, valid by its form\n"),
+        (
+            "D values=[[0.,0.,0.],...]\n",
+            "F:1:10: expected every value of values, found ... in place of some\n",
+        ),
+        ("D values=0.5,...,1.5\n", "F:1:10: expected every value of values"),
+        ('D word=a...b text="a, ..., b"\n', "F: 1 record, valid by its form\n"),
+    ],
+)
+def test_what_is_doubtful_is_said(content: str, found: str, tmp_path: Path) -> None:
+    (tmp_path / "F").write_text(content)
+    assert run("validate", "F", cwd=tmp_path).stdout.decode().startswith(found)

@@ -81,7 +81,7 @@ ERRORS = {
         (4, "zero", "expected row as an integer, found 'zero'")
     ],
     ("0.500000000000,-0.000000000000", "0.500000000000,-0.0"): [
-        (3, "-0.0", "expected values as reals, found '-0.0'")
+        (3, "-0.0", "expected values as reals with twelve decimals, found '-0.0'")
     ],
     ("0.500000000000,-0.000000000000", "0.500000000000"): [
         (3, "0.500", "expected 2 values in values, as width is 2, found 1")
@@ -108,7 +108,9 @@ ERRORS = {
             "found '1.000000000000*2.000000000000|-1.0000000...'",
         )
     ],
-    ("sum=1.500000000000", "sum=1.5"): [(5, "1.5", "expected sum as a real, found '1.5'")],
+    ("sum=1.500000000000", "sum=1.5"): [
+        (5, "1.5", "expected sum as a real with twelve decimals, found '1.5'")
+    ],
     ("step=1e-5", "step=1.0e-5x"): [
         (5, "1.0e", "expected step as a real, shortest digits, found '1.0e-5x'")
     ],

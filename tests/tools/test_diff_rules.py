@@ -303,5 +303,5 @@ def test_two_lists_that_leave_out_numbers_are_not_known_to_be_equal() -> None:
         ]
     comparison, _ = compare(elided, elided.replace("0.", "0.0"), atol="1")
     assert comparison.different
-    for whole in ("A x=a...b\n", 'A x="so, ... far"\n', "A x=...\n", "A x=1.5 ...\n"[:8] + "\n"):
+    for whole in ("A x=a...b\n", 'A x="so, ... far"\n', "A x=...\n"):
         assert not compare(whole, whole)[0].different

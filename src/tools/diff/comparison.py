@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from ...escaping import distinct
-from ...report.forms import beside_text
+from ...report.forms import beside_text, is_elided
 from ...report.json_values import as_json
 from ...report.lines import TraceError
 from .alignment import Alignment, Pair, aligned, paired_sections
@@ -17,7 +17,6 @@ from .keys import Classes, Keys, unknown
 from .matching import Matching
 from .notes import frames, line_ends
 from .numbers import count, count_nans
-from .remarks import is_elided
 from .rules import Rule, Rules
 from .shapes import shapes
 from .sources import RecordTexts, Section, Source

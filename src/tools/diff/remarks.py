@@ -12,19 +12,11 @@ ELIDED = "elided: what ... stands for is not there to be compared"
 OTHER_SIGN = "all numbers have the other sign, and are the same without it"
 ORDER = "the same numbers in another order"
 
-_ELISION = re.compile(r"(?:^|[,\[( ;|])(?:\.\.\.|…)(?=$|[,\]) ;|])")
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 MOST = 20_000
 """Numbers of a list that is looked at in other orders."""
 
 _RANK = 4  # of a declared shape whose axes may have been exchanged
-
-
-def is_elided(text: str) -> bool:
-    """Whether a list leaves out some of its numbers, as long arrays print."""
-    if "..." not in text and "…" not in text:
-        return False
-    return not text.startswith('"') and _ELISION.search(text) is not None and len(text) > len("...")
 
 
 def negated(text: str) -> str:

@@ -8,9 +8,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...report.forms import is_elided
 from .fixed import SHOWN, Pair, compared_lists
 from .numbers import FLIP, MARKS, SIGN_OF_ZERO, Outcome, Verdict, compared, count, count_nans
-from .remarks import ELIDED, MOST, OTHER_SIGN, is_elided, negated, remark
+from .remarks import ELIDED, MOST, OTHER_SIGN, negated, remark
 from .rules import Rule
 
 _MARKS = re.compile(rf"([{MARKS}]+)")
