@@ -46,7 +46,7 @@ class Cell(NamedTuple):
     @property
     def wrong(self) -> Any:
         """Which numbers are further from their shadows than their bounds."""
-        return ~(self.introduced <= self.bound)
+        return ~((self.introduced <= self.bound) | (self.bound == np.inf))
 
     @property
     def worst(self) -> int:
@@ -57,7 +57,7 @@ class Cell(NamedTuple):
     @property
     def guilty(self) -> bool:
         """Whether some number is wrong."""
-        return not (self.introduced <= self.bound).all()
+        return not (self.introduced <= self.bound).all() and bool(self.wrong.any())
 
     @property
     def differs(self) -> Any:
