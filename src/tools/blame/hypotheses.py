@@ -66,25 +66,11 @@ def _explanation(verdict: Verdict, kinds: Sequence[Kind]) -> Explained:
             found.append(trial.name)
     if _explains(verdict, cells, Trial("", {}), UNITS["float32"]):
         found.append("accumulated in float32")
-    tried += 1
-    if len(kinds) > 1:
-        tried += 1
-        found += _misprinted(verdict, cells)
+    tried += 2
+    if all(any(cell is one for one in verdict.misprinted) for cell in cells):
+        found.append("a value printed otherwise than it was used")
     fields = dict.fromkeys(f"{cell.entry.record.kind}.{cell.declared.key}" for cell in cells)
     return Explained([*fields], tried, [*dict.fromkeys(found)])
-
-
-def _misprinted(verdict: Verdict, cells: Sequence[Cell]) -> Iterator[str]:
-    """Whether all the rest follows from what the first wrong fields should have been."""
-    first = [cell for cell in cells if _kind(cell) == _kind(cells[0])]
-    hidden = {(cell.entry.ordinal, cell.declared.attribute) for cell in first}
-    was = verdict.shadows
-    numbers = {place: given for place, given in was.numbers.items() if place not in hidden}
-    shadows = Shadows(was.reference, was.document, numbers, was.unit)
-    rest = [cell for cell in cells if _kind(cell) != _kind(cells[0])]
-    if not any(judged(shadows, cell.entry, cell.declared).guilty for cell in rest):
-        name = f"{first[0].entry.record.kind}.{first[0].declared.key}"
-        yield f"{name} printed otherwise than it was used"
 
 
 def _scope(verdict: Verdict, cells: Sequence[Cell]) -> dict[str, tuple[Entry, Field]]:

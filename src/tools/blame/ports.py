@@ -155,7 +155,7 @@ class _Reading:
         if len(lines) == len(entries):
             ordered = [*self._in_key_order(entries)]
             pairs = min(
-                ([*zip(lines, order, strict=True)] for order in (entries, ordered)),
+                ([*zip(lines, order, strict=True)] for order in (entries, ordered, ordered[::-1])),
                 key=lambda pairs: sum(_apart(line, entry) for line, entry in pairs),
             )
             self.notes.append(f"{kind}: without {keys}, taken in order")

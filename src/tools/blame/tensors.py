@@ -65,7 +65,7 @@ def named(reference: Document, line: Line, names: NameMap) -> Named | None:
         path, layout = renamed if renamed else (one, Layout())
         found = targets(reference, path)
         if found and gradient and not one.endswith(".grad"):
-            found = _gradients(reference, found) or found
+            found = _gradients(reference, found) or (found if _is_gradient(found) else [])
         if found:
             try:
                 return Named(path, found, np.asarray(_places(reference, found, layout)))
@@ -106,6 +106,10 @@ def _gradients(reference: Document, found: Sequence[Target]) -> list[Target]:
         if any(expression == of for _, expression in declared.gradient_of)
         and all(entry.line.value(key) == text for key, text in _shared(entry, found))
     ]
+
+
+def _is_gradient(found: Sequence[Target]) -> bool:
+    return bool(found[0].declared.gradient_of)
 
 
 def _shared(entry: Entry, found: Sequence[Target]) -> Iterator[tuple[str, str]]:

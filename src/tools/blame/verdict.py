@@ -16,6 +16,8 @@ from .ports import UNITS, Given, Port
 from .reference import real, size_of
 from .shadows import Cell, Shadows, fields_of, judged, merged
 
+_FEW = 200  # wrong cells, among which values printed wrong are looked for
+
 
 class Wrong(NamedTuple):
     """A whole number, flag or word that is not what its operands give."""
@@ -36,6 +38,7 @@ class Verdict(NamedTuple):
     shadows: Shadows
     cells: Sequence[Cell]
     guilty: Sequence[Cell]  # in the order of computation
+    misprinted: Sequence[Cell]  # of these, those whose printed value is not what was used
     wrong: Sequence[Wrong]
     untold: Mapping[str, Sequence[str]]  # by reason, kinds and fields
     unseen: Sequence[str]  # what the port did not print
@@ -103,6 +106,7 @@ def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -
         cells.append(cell)
     wrong = [*_wrong(shadows, port, untold)]
     guilty = _ordered([cell for cell in cells if cell.guilty], shadows.uses)
+    guilty, misprinted = _without_misprints(shadows, guilty)
     return Verdict(
         title,
         port,
@@ -111,6 +115,7 @@ def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -
         shadows,
         cells,
         guilty,
+        misprinted,
         wrong,
         {reason: [*names] for reason, names in untold.items()},
         [*_unseen(reference, port)],
@@ -156,6 +161,35 @@ def _discrete(value: Any, like: Any) -> Any:
     if isinstance(like, tuple):
         return tuple(int(one) for one in value)
     return type(like)(value) if isinstance(like, bool | int) else value
+
+
+def _without_misprints(shadows: Shadows, guilty: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """The cells without those that follow from what an earlier one should have been.
+
+    A value that was printed wrong and used right is blamed alone.
+    """
+    left = [*guilty]
+    misprinted: list[Cell] = []
+    if len(guilty) > _FEW:
+        return left, misprinted
+    hidden = dict(shadows.numbers)
+    for cell in guilty:
+        place = cell.entry.ordinal, cell.declared.attribute
+        if not any(cell is one for one in left):
+            continue
+        users = [one for one in left if place in shadows.uses.get(_place(one), ())]
+        without = {at: given for at, given in hidden.items() if at != place}
+        trial = Shadows(shadows.reference, shadows.document, without, shadows.unit)
+        explained = [one for one in users if not judged(trial, one.entry, one.declared).guilty]
+        if explained and len(explained) == len(users):
+            misprinted.append(cell)
+            hidden = without
+            left = [one for one in left if not any(one is other for other in explained)]
+    return left, misprinted
+
+
+def _place(cell: Cell) -> FieldPlace:
+    return cell.entry.ordinal, cell.declared.attribute
 
 
 def _ordered(
