@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 import llm_trace
+from llm_trace.errors import LlmTraceError
 from llm_trace.report.templates import Choice, Fact, Loop, parsed
 from llm_trace.traces import builtin
+
+from .drawing import fixtures
 
 FOLDER = Path(llm_trace.__file__).parent / "traces"
 TEMPLATES = sorted([*FOLDER.rglob("*.report"), *FOLDER.rglob("*.rust")])
@@ -73,6 +78,29 @@ def test_changed_numbers_are_printed_in_the_originals_forms(command: str) -> Non
             if isinstance(old, np.ndarray) and old.any():
                 printed = [digits for digits in (6, 12) if spelled(old, digits) in before]
                 assert all(spelled(new, digits) in after for digits in printed), (form, name)
+
+
+@pytest.mark.parametrize("command", ENTRIES)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[*HealthCheck],
+)
+@given(data=st.data())
+def test_whatever_the_numbers_are_there_is_a_text_or_one_line(
+    command: str, data: st.DataObject
+) -> None:
+    entry = ENTRIES[command]
+    fixture = data.draw(fixtures(entry))
+    for form in ("rust", "report") if fixture else ():
+        try:
+            told = "".join(entry.pieces(form, fixture))
+        except LlmTraceError as refused:
+            told = f"{refused}\n"
+        assert told.endswith("\n")
+        assert "\n\n" not in told
 
 
 def changed(fixture: Any, seed: int) -> Any:

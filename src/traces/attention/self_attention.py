@@ -85,7 +85,12 @@ def attempts(fixture: SelfAttentionFixture) -> dict[str, chapter.Attempt]:
     batches, longer, wider = more
     return chapter.attempted(
         run,
-        query_rank=(errors.AttentionInputRank(role="query", rank=2), query[0], key, value),
+        query_rank=(
+            errors.AttentionInputRank(role="query", rank=2),
+            np.zeros((tokens, width)),
+            key,
+            value,
+        ),
         batch_mismatch=(
             errors.AttentionExtents(part="batch", query=batch, key=batch + 1, value=batch),
             *(query, batches, value),

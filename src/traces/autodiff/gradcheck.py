@@ -33,7 +33,8 @@ class GradcheckFixture(Fixture):
 
     quadratic_point: float = real(3.0, "Where x^2 is differentiated")
     quadratic_step: float = real(0.1, "By which step", positive=True)
-    candidates: Array = reals([6, 5.5], "candidates", "What its derivative might be")
+    correct_candidate: float = real(6.0, "What its derivative is")
+    wrong_candidate: float = real(5.5, "What it is not")
     rounded_point: float = real(1.0, "Where x itself is")
     rounded_step: float = real(0.6 * 2.0**-52, "A step that is rounded", positive=True)
     rounded_tolerance: float = real(2.0**-52, "Largest scaled error of its slope", least=0.0)
@@ -56,7 +57,8 @@ class Computation(NamedTuple):
     """Every difference, and what was compared with it."""
 
     quadratic: Difference
-    candidates: list[Agreement]
+    correct: Agreement
+    wrong: Agreement
     rounded: Difference
     rounded_agreement: Agreement
     kink: Difference
@@ -80,6 +82,7 @@ def compute(fixture: GradcheckFixture) -> Computation:
     analytic = 3.0 * point * point - 2.0
     scan = [central_difference(cubic, point, step) for step in fixture.cubic_steps.tolist()]
     logits = fixture.logits.copy()
+    loss = mean_nll(fixture, logits)
     nll = gradcheck.check_gradient(
         partial(mean_nll, fixture),
         logits,
@@ -90,7 +93,8 @@ def compute(fixture: GradcheckFixture) -> Computation:
     )
     return Computation(
         quadratic,
-        [compare(each, quadratic.derivative, tolerance) for each in fixture.candidates.tolist()],
+        compare(fixture.correct_candidate, quadratic.derivative, tolerance),
+        compare(fixture.wrong_candidate, quadratic.derivative, tolerance),
         rounded,
         compare(1.0, rounded.derivative, fixture.rounded_tolerance),
         kink,
@@ -98,7 +102,7 @@ def compute(fixture: GradcheckFixture) -> Computation:
         analytic,
         [(found, compare(analytic, found.derivative, tolerance)) for found in scan],
         nll,
-        mean_nll(fixture, logits),
+        loss,
         same_bits(logits, fixture.logits),
     )
 
@@ -196,7 +200,7 @@ def compare_record(of: str, index: int, found: Agreement) -> Compare:
 
 def experiments(done: Computation) -> Iterator[tuple[str, Difference, list[Agreement]]]:
     """Each function, its difference, and what is compared with that."""
-    yield "quadratic", done.quadratic, done.candidates
+    yield "quadratic", done.quadratic, [done.correct, done.wrong]
     yield "identity", done.rounded, [done.rounded_agreement]
     yield "absolute", done.kink, [done.gap]
     for found, agreement in done.scan:

@@ -32,6 +32,7 @@ from ...core.autodiff import (
 from ...core.autodiff import errors as refusals
 from ...core.errors import CoreError
 from ...core.gradcheck import GradcheckReport, check_gradient
+from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, integer, real, reals, word
 from ...report.records import Record, field, key
 from ...report.trace import Original, trace
@@ -79,6 +80,8 @@ def graph(fixture: TensorAutodiffFixture) -> dict[str, Tensor]:
 
 
 def compute(fixture: TensorAutodiffFixture) -> Computation:
+    if not fixture.seed.size:
+        raise FixtureError("seed", "at least one row", "none")
     nodes = graph(fixture)
     leaves = {label: nodes[label] for label in ("x", "bias")}
     first, stored = trace_backward(nodes["y"], fixture.seed), {}

@@ -195,7 +195,10 @@ def facts(fixture: ResidualFixture, done: chapter.Computed) -> dict[str, Any]:
     return {
         "zero": compute(fixture.replace(weight=np.zeros_like(fixture.weight))),
         "stacks": stacks,
-        "retained": {name: stack.gradient.flat[0] for name, stack in stacks.items()},
+        "retained": {
+            name: stack.gradient.flat[0] if stack.gradient.size else None
+            for name, stack in stacks.items()
+        },
         "errors": attempts(fixture),
         "replay": lambda: chapter.same(done, compute(fixture)),
     }

@@ -167,11 +167,11 @@ def history() -> dict[str, Any]:
 def facts(fixture: RMSNormFixture, done: chapter.Computed) -> dict[str, Any]:
     layer, zeros = norm(fixture), np.zeros(fixture.extents["width"])
     of_zero = layer(constant(zeros)).output.value
-    row = done.nodes["normalized"].value.reshape(-1, layer.width)[0]
+    rows = done.nodes["normalized"].value.reshape(-1, layer.width)
     undecayed = [name for name, tensor in layer.parameters if len(tensor.shape) < 2]
     return {
         "undecayed": undecayed == [layer.gain.name],
-        "squares": float(sum_axis(row * row, axis=0)) / layer.width,
+        "squares": float(sum_axis(rows[0] * rows[0], axis=0)) / layer.width if len(rows) else None,
         "zero": zeros,
         "of_zero": of_zero,
         "finite": bool(np.isfinite(of_zero).all()),
