@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
@@ -24,13 +23,6 @@ from ..output import emit
 from ..traces import entries, find
 from ..usage import UsageError, tool
 from . import offered
-
-if TYPE_CHECKING:
-    from ..tools.formulas.document import Document
-
-
-MAX_NUMBERS = 64  # that are explained at once
-EFFORT = 4_000_000  # numbers of the trace, at most, that are gone through for them
 
 
 @tool("explain", help=__doc__, context_settings={"ignore_unknown_options": True})
@@ -56,11 +48,12 @@ def command(what: str, at: str | None, fixture: str | None) -> None:
     place = re.fullmatch(r"(.+?):([0-9]{1,9})(?::([0-9]{1,9}))?", what)
     if place and at is not None:
         raise UsageError("", "a place or --at", f"both: {what!a}")
-    if at is not None:
-        emit(numbers(what, fixture, at=at))
-    elif place:
-        column = int(place[3]) if place[3] else None
-        emit(numbers(place[1], fixture, place=(int(place[2]), column)))
+    if at is not None or place:
+        from ..tools.working import numbers
+
+        source, line, column = place.groups() if place else (what, None, None)
+        where = (int(line or 1), int(column) if column else None) if at is None else at
+        emit(numbers(source, fixture, where))
     elif find(what) is None and (os.path.exists(what) or ":" in what):
         form = "TRACE[.KIND[.FIELD]] or FILE:LINE[:COLUMN]"
         raise UsageError("", form, f"{what!a}", "--at names a number by its path")
@@ -95,45 +88,6 @@ def declarations(name: str, kind: str | None = None, key: str | None = None) -> 
         raise unknown("field", key, [*fields])
     chosen = (fields[key],) if key is not None else (*fields.values(),)
     return explained_record(kinds[kind], chosen, spelled, width)
-
-
-def numbers(
-    source: str,
-    fixture: str | None,
-    *,
-    at: str | None = None,
-    place: tuple[int, int | None] = (1, None),
-) -> Iterator[str]:
-    """How the numbers at a path, or in a line, come about."""
-    from ..escaping import printable, visible
-    from ..tools.loading import loaded
-    from ..tools.places import at_path, at_place
-    from ..tools.working import explained
-
-    trace = loaded(source, fixture)
-    if trace.document is None:
-        expected = "a trace that this program declares"
-        raise UsageError(printable(source), expected, printable(trace.title))
-    found = (
-        at_path(trace.document, at, trace.file)
-        if at is not None
-        else at_place(trace.document, *place, trace.file)
-    )
-    shown = found[: _many(trace.document)]
-    for position, number in enumerate(shown):
-        yield "\n" if position else ""
-        for line in explained(trace.document, number, trace.loss):
-            yield f"{visible(line)}\n"
-    if len(found) > len(shown):
-        yield f"\nand {len(found) - len(shown)} more numbers; FILE:LINE:COLUMN or --at names one\n"
-
-
-def _many(document: Document) -> int:
-    """How many numbers are explained at once: each is looked for in all of the trace."""
-    size = sum(
-        entry.count(declared) for entry in document.entries for declared in entry.record.fields
-    )
-    return max(1, min(MAX_NUMBERS, EFFORT // max(size, 1)))
 
 
 def unknown(what: str, found: str, known: list[str]) -> UsageError:

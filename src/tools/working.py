@@ -11,6 +11,8 @@ import numpy as np
 
 from ..core.errors import CoreError
 from ..core.numerics.digits import fixed, scientific, shortest
+from ..errors import Unexpected
+from ..escaping import printable, visible
 from ..report.records import Field
 from ..report.values import shape_text
 from .formulas.document import Document, Entry
@@ -21,13 +23,46 @@ from .formulas.operands import Moved, Printed
 from .formulas.scope import Unexplained
 from .formulas.spelling import like, printed_formula
 from .formulas.terms import Place, Term
-from .places import Number, named
+from .loading import loaded
+from .places import Number, at_path, at_place, named
 
+MAX_NUMBERS = 64  # that are explained at once
+EFFORT = 4_000_000  # numbers of the trace, at most, that are gone through for them
 ROUNDING = 1e-9  # what operands of twelve digits may make of a result
 _ULPS = 2.0**-50  # of an operand, for sums in another order
 _USES = 8  # at most so many are listed
 _OPERANDS = 64  # and so many of these
 _LONGEST = 4_000  # characters of an expression
+
+
+def numbers(source: str, fixture: str | None, at: str | tuple[int, int | None]) -> Iterator[str]:
+    """How the numbers at a path, or in a line from 1 up and perhaps a column, come about.
+
+    Raises LlmTraceError.
+    """
+    trace = loaded(source, fixture)
+    if trace.document is None:
+        expected = "a trace that this program declares"
+        raise Unexpected(printable(source), expected, printable(trace.title))
+    if isinstance(at, str):
+        found = at_path(trace.document, at, trace.file)
+    else:
+        found = at_place(trace.document, *at, trace.file)
+    shown = found[: _many(trace.document)]
+    for position, number in enumerate(shown):
+        yield "\n" if position else ""
+        for line in explained(trace.document, number, trace.loss):
+            yield f"{visible(line)}\n"
+    if len(found) > len(shown):
+        yield f"\nand {len(found) - len(shown)} more numbers; FILE:LINE:COLUMN or --at names one\n"
+
+
+def _many(document: Document) -> int:
+    """How many numbers are explained at once: each is looked for in all of the trace."""
+    size = sum(
+        entry.count(declared) for entry in document.entries for declared in entry.record.fields
+    )
+    return max(1, min(MAX_NUMBERS, EFFORT // max(size, 1)))
 
 
 def explained(document: Document, number: Number, loss: str | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_trace.tools.check import ENDINGS
+from llm_trace.tools.golden import ENDINGS
 
 from ..golden_files import GOLDEN
 from ..program import SCRIPT, refusal, run
