@@ -27,6 +27,9 @@ def blocks(language: str) -> list[object]:
 def test_examples_print_what_is_shown(block: str, tmp_path: Path) -> None:
     for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = example.partition("\n")
+        while shown.startswith("> "):  # of a here-document
+            more, _, shown = shown.partition("\n")
+            command += f"\n{more[2:]}"
         done = subprocess.run(
             command,
             shell=True,
