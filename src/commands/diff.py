@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..escaping import printable
+from ..escaping import printable, shown
 from ..output import emit
 from ..report.stdout import tell
 from ..traces import classes
@@ -130,12 +130,16 @@ MATCHING = ("keys", "unordered", "subset", "map_file")
 @click.argument("files", nargs=-1, metavar="OLD NEW", type=click.Path())
 @comparing_options
 @matching_options
+@click.option("--stat", is_flag=True, help="Count what differs in each field, and no more.")
+@click.option("--max", "most", metavar="N", help="Show at most N of the records that changed.")
 @click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
 def command(
     files: Sequence[str],
     form: str,
     quiet: bool,
     git: bool,
+    stat: bool,
+    most: str | None,
     **given: Any,
 ) -> None:
     """Print what differs; status 1 if that is more than the rule allows."""
@@ -146,6 +150,8 @@ def command(
 
     matching = Matching.given(**{name: given.pop(name) for name in MATCHING})
     rules = Rules.given(**given)
+    if form != "text" and (stat or most is not None):
+        raise UsageError("", f"{'--stat' if stat else '--max'} or --format {form}", "both")
     if git:
         if quiet or form != "text":
             option = "--quiet" if quiet else f"--format {form}"
@@ -164,7 +170,7 @@ def command(
     if quiet:
         different = comparison.differs()
     else:
-        emit(printed(comparison, form))
+        emit(printed(comparison, form, stat=stat, most=shown_at_most(most)))
         different = comparison.different
     comparison.use_rules()
     warn_of_unused(rules)
@@ -172,7 +178,18 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def printed(comparison: Comparison, form: str) -> Iterator[str]:
+def shown_at_most(text: str | None) -> int | None:
+    """The number of --max. Raises UsageError."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UsageError("--max", "a whole number that is not negative", shown(text))
+    return int(text)
+
+
+def printed(
+    comparison: Comparison, form: str, *, stat: bool = False, most: int | None = None
+) -> Iterator[str]:
     """The comparison in one of the formats, in pieces."""
     if form == "json":
         from ..tools.diff.json import json
@@ -183,8 +200,10 @@ def printed(comparison: Comparison, form: str) -> Iterator[str]:
 
         return comment(comparison)
     from ..tools.diff.text import coloured, text, uncoloured
+    from ..tools.diff.text import stat as counted
 
-    return text(comparison, coloured if is_colourful() else uncoloured)
+    paint = coloured if is_colourful() else uncoloured
+    return counted(comparison, paint) if stat else text(comparison, paint, most)
 
 
 def is_colourful() -> bool:

@@ -68,6 +68,8 @@ def test_the_whole_text() -> None:
         "relative 0.666667, 500000 units of the last digit",
         "records: 4 changed, 1 added, 1 removed",
         "numbers in the records that differ: 4 same, 0 noise, 2 changed (1 only in the last digit)",
+        "first: ROW[row=1].values[1]  0.250000 -> 0.750000  changed: difference 0.5, "
+        "relative 0.666667, 500000 units of the last digit",
     ]
 
 

@@ -12,6 +12,7 @@ from ...report.forms import beside_text, is_elided
 from ...report.json_values import as_json
 from ...report.lines import TraceError
 from .alignment import Alignment, Pair, aligned, paired_sections
+from .causes import MOST, Cause, Changed, causes
 from .json_pairs import alike, beside_json
 from .keys import Classes, Keys, unknown
 from .matching import Matching
@@ -125,10 +126,12 @@ class Comparison:
         self.rules = rules or Rules()
         self.matching = matching or Matching()
         self.tally = Tally()
+        self._changed: list[Changed] = []  # fields, as far as their causes are looked for
         old.require_traces()
         new.require_traces(old)
         old.names = new.names = self.matching.names
         olds, news = old.sections(), new.sections()
+        self._classes, self._sections = classes, news
         pairs = paired_sections(old, new, olds, news)
         exact = self.rules.default.exact
         framed = frames(pairs, old, new, exact, subset=self.matching.subset)
@@ -148,7 +151,12 @@ class Comparison:
                 change = self._change(part, pair)
                 self.tally.records[change.what if change else "same"] += 1
                 if change:
+                    self._remember(change)
                     yield change
+
+    def causes(self) -> list[Cause]:
+        """The fields that changed among those counted, each with what it follows from."""
+        return causes(self._changed, self.new, self._sections, self._classes)
 
     def differs(self) -> bool:
         """Whether anything is more than the rule allows. Looks no further than needed."""
@@ -220,6 +228,21 @@ class Comparison:
             None if pair.new is None else self.new.lines[pair.new],
         )
         return Change(path, what, pair.moved, lines, texts, fields, order, respelled)
+
+    def _remember(self, change: Change) -> None:
+        """Keep the fields that changed, as far as their causes are looked for."""
+        line = change.lines[1]
+        if line is None or change.what != "changed":
+            return
+        for one in change.fields:
+            values = one.values
+            if not (values and one.significant) or len(self._changed) == MOST:
+                continue
+            element = values.worst or (values.length.first if values.length else None)
+            element = element or next(iter(values.shown), None)
+            if element:
+                path = f"{change.path}.{distinct(one.key)}"
+                self._changed.append(Changed(path, line - 1, one.key, element))
 
     def _says_less(self, old: RecordTexts, new: RecordTexts) -> bool:
         """Whether lines may differ though their records do not, as a reader said."""

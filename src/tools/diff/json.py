@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from json import dumps
 from typing import Any
 
+from .causes import first
 from .comparison import Change, Comparison, FieldChange
 from .notes import Note
 from .numbers import ulps, units
@@ -27,6 +28,7 @@ def json(comparison: Comparison) -> Iterator[str]:
         yield from _change(change)
         mark = ",\n"
     tally = comparison.tally
+    cause = first(comparison.causes())
     worst = None
     if tally.worst:
         path, element = tally.worst
@@ -39,6 +41,12 @@ def json(comparison: Comparison) -> Iterator[str]:
             "only-in-spelling": tally.spelled,
             "nan-on-both-sides": tally.nans,
             "worst": worst,
+        },
+        "first": cause
+        and {
+            "path": cause.changed.path,
+            **_element(cause.changed.element),
+            "formula": cause.formula or None,
         },
         "different": comparison.different,
     }

@@ -1,8 +1,10 @@
 """A comparison as text for a terminal, in pieces."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ...escaping import distinct
+from .causes import first as first_cause
 from .comparison import NUMBERS, RECORDS, Change, Comparison, FieldChange, Tally
 from .fixed import SHOWN
 from .notes import MOVED_RECORDS, MOVED_TRACE, Note
@@ -11,6 +13,7 @@ from .values import Element, Values
 
 _EXCERPT = 200  # characters of a line or field that only one side has
 _MANY = 1_000_000  # steps between two float64 that say nothing more
+_STAT = ("changed", "noise", "moved", "added", "removed")
 _CODES = {"path": "1", "old": "31", "new": "32", "changed": "1;31", "noise": "33"}
 
 Paint = Callable[[str, str], str]
@@ -27,8 +30,10 @@ def coloured(text: str, what: str) -> str:
     return f"\x1b[{_CODES[what]}m{text}\x1b[m" if what in _CODES else text
 
 
-def text(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
-    """Everything that differs; nothing at all where nothing does."""
+def text(
+    comparison: Comparison, paint: Paint = uncoloured, most: int | None = None
+) -> Iterator[str]:
+    """Everything that differs, or so many records of it; nothing at all where nothing does."""
     changes = comparison.changes()
     first = next(changes, None)
     if first is None and not comparison.notes:
@@ -38,17 +43,63 @@ def text(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
     yield f"rule: {comparison.rules}\n"
     for note in comparison.notes:
         yield f"{noted(note, paint)}\n"
-    noise = 0
+    noise = told = 0
     while first is not None:
         noise += not first.significant
-        if first.significant or noise <= SHOWN:
+        told += first.significant
+        if (told <= most if most is not None else True) if first.significant else noise <= SHOWN:
             for line in change_lines(first, paint):
                 yield f"{line}\n"
         first = next(changes, None)
+    if most is not None and told > most:
+        yield f"and {counted(told - most, 'more record')} with changes\n"
     if noise > SHOWN:
         yield f"and {counted(noise - SHOWN, 'more record')} with nothing but noise\n"
-    for line in (*worst_line(comparison.tally, paint), *counts_lines(comparison.tally)):
+    yield from last_lines(comparison, paint)
+
+
+def last_lines(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
+    """The worst number, the counts, and what all of it comes from."""
+    tally = comparison.tally
+    for line in (*worst_line(tally, paint), *counts_lines(tally), *first_line(comparison, paint)):
         yield f"{line}\n"
+
+
+def first_line(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
+    """Of several fields that changed, the first that follows from no other."""
+    causes = comparison.causes()
+    if len(causes) > 1 and (cause := first_cause(causes)):
+        path, _, key, element = cause.changed
+        formula = f"; {distinct(key)} = {cause.formula}" if cause.formula else ""
+        told = element_text(element, paint)
+        yield f"first: {path}{index_text(element)}  {told}{formula}"
+
+
+def stat(comparison: Comparison, paint: Paint = uncoloured) -> Iterator[str]:
+    """How much of each field differs, and no record by itself."""
+    counts: dict[str, Counter[str]] = {}
+    for change in comparison.changes():
+        kind = change.path.partition("[")[0]
+        if change.moved or change.what in ("added", "removed"):
+            counts.setdefault(kind, Counter())[change.what] += 1
+        for field in change.fields:
+            values = field.values
+            told = counts.setdefault(f"{kind}.{distinct(field.key)}", Counter())
+            if values is None:
+                told["added" if field.old is None else "removed"] += 1
+            else:
+                told["records"] += 1
+                told["changed"] += values.changed or (field.significant and not values.noise)
+                told["noise"] += values.noise
+    for note in comparison.notes:
+        yield f"{noted(note, paint)}\n"
+    width = max(map(len, counts), default=0)
+    for name, told in counts.items():
+        parts = [f"{told[what]} {what}" for what in _STAT if told[what]]
+        among = f" in {counted(told['records'], 'record')}" if told["records"] else ""
+        yield f"{paint(name, 'path')}{' ' * (width - len(name))}  {', '.join(parts)}{among}\n"
+    if counts:
+        yield from last_lines(comparison, paint)
 
 
 def noted(note: Note, paint: Paint = uncoloured) -> str:
