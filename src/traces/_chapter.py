@@ -58,20 +58,24 @@ Formula = str | Mapping[str, str]
 """A formula, or formulas by condition."""
 
 
-def tensors(*declared: tuple[str, str, str, Formula]) -> Tensors:
+def tensors(*declared: tuple[str, str, str, Formula], keyed: str = "") -> Tensors:
     """A class of records for each tensor: its node, extents, meaning and formula.
 
     Of a node `mean_square` the kind is MEAN-SQUARE, and `MeanSquare.values` stands in formulas.
     Extents are attributes of the trace's first record, with spaces between them, or `scalar`.
+    With a key such as `layer` there is a record for each layer, and formulas mean the same one.
     """
     return tuple(
-        _made(node, node, extents, field("row-major", formula), meaning)
+        _made(node, node, extents, field("row-major", formula), meaning, keyed)
         for node, extents, meaning, formula in declared
     )
 
 
 def gradients(of: Tensors, **formulas: Formula) -> Tensors:
-    """A class for the gradient of each node, `QueryGradient` of `query`, with its formula."""
+    """A class for the gradient of each node, `QueryGradient` of `query`, with its formula.
+
+    Its records have the key of the node's own.
+    """
     classes = {made.node: made for made in of}
     return tuple(
         _made(
@@ -84,16 +88,21 @@ def gradients(of: Tensors, **formulas: Formula) -> Tensors:
                 gradient_of=f"{classes[node].__name__}.values",
             ),
             f"dL/d {node.replace('_', ' ')}",
+            "".join(field.attribute for field in classes[node].fields if field.aligns),
         )
         for node, formula in formulas.items()
     )
 
 
-def _made(node: str, name: str, extents: str, values: Any, meaning: str) -> type[TensorRecord]:
+def _made(
+    node: str, name: str, extents: str, values: Any, meaning: str, keyed: str
+) -> type[TensorRecord]:
     axes = " x ".join(extents.replace("_", "-").split())
+    keys = {keyed: Int} if keyed else {}
     members = {
         "__doc__": f"{meaning[:1].upper()}{meaning[1:]}.",
-        "__annotations__": {"shape": Shape, "values": Annotated[Reals, extents]},
+        "__annotations__": {**keys, "shape": Shape, "values": Annotated[Reals, extents]},
+        **{name: key("0-based") for name in keys},
         "shape": field(axes),
         "values": values,
         "node": node,
@@ -125,17 +134,17 @@ class Computed(NamedTuple):
         found = {name: self.backward.find(node) for name, node in self.nodes.items()}
         return {name: adjoint for name, adjoint in found.items() if adjoint is not None}
 
-    def values(self, kinds: Tensors) -> Iterator[TensorRecord]:
-        """The records of the nodes' values."""
+    def values(self, kinds: Tensors, prefix: str = "", **keys: int) -> Iterator[TensorRecord]:
+        """The records of the values of the nodes, whose names in the pass begin with a prefix."""
         for kind in kinds:
-            value = self.nodes[kind.node].value
-            yield kind(shape=value.shape, values=value)
+            value = self.nodes[prefix + kind.node].value
+            yield kind(shape=value.shape, values=value, **keys)
 
-    def gradients(self, kinds: Tensors) -> Iterator[TensorRecord]:
+    def gradients(self, kinds: Tensors, prefix: str = "", **keys: int) -> Iterator[TensorRecord]:
         """The records of the nodes' gradients."""
         for kind in kinds:
-            adjoint = self.gradient(kind.node)
-            yield kind(shape=adjoint.shape, values=adjoint)
+            adjoint = self.gradient(prefix + kind.node)
+            yield kind(shape=adjoint.shape, values=adjoint, **keys)
 
 
 def differentiated(nodes: Nodes) -> Computed:

@@ -1,6 +1,6 @@
 """Records of causal attention in several heads with rotary positions, forward and backward."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..core.autodiff import Tensor
 from ..core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass
@@ -11,6 +11,11 @@ WEIGHTS = ("query", "key", "value", "output")
 HEADS = "batch heads tokens head_width"
 LANES = "lanes tokens tokens"  # every head of every sequence
 Declared = tuple[str, str, str, chapter.Formula]
+
+
+def given(name: str) -> str:
+    """The formula of a weight that the fixture has."""
+    return f"fixture.{name}"
 
 
 def split(rows: str) -> str:
@@ -40,12 +45,12 @@ def turn(lanes: str, *, back: bool = False) -> str:
     return neighbours(lanes, "batch, heads, tokens, head_width", "offset", back=back)
 
 
-def forward(source: str) -> tuple[Declared, ...]:
-    """Of attention that reads the tensor of this class."""
+def forward(source: str, weight: Callable[[str], str] = given) -> tuple[Declared, ...]:
+    """Of attention that reads the tensor of this class, with the formula of each weight."""
     turned_keys = "TurnedKey.values.swapaxes(2, 3)"
     return (
         *(
-            (f"{name}_weight", "width width", meaning, f"fixture.{name}_weight")
+            (f"{name}_weight", "width width", meaning, weight(f"{name}_weight"))
             for name, meaning in zip(
                 WEIGHTS,
                 ("makes queries", "makes keys", "makes values", "mixes the heads"),

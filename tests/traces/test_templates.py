@@ -28,7 +28,7 @@ WORDS = re.compile(
     r"|f64-exp|material_course_path_shared=false"  # how the original is made
 )
 """Numbers in names, which are printed whatever happens."""
-ANSWERS = re.compile(r"[=:|](true|false|yes|no|pass|fail|bitwise|same|changed)(?![-\w])")
+ANSWERS = re.compile(r"[=:|](true|false|yes|no|pass|fail|bitwise|same|changed)(?![-\w:])")
 
 
 def literals(nodes: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,11 @@ class SplitMix64:
 
     def __post_init__(self) -> None:
         self.state &= _MASK
+
+    @classmethod
+    def after(cls, seed: int, words: int) -> Self:
+        """The generator of a seed from which so many words have been drawn."""
+        return cls(seed + words * _INCREMENT)
 
     def draw(self, count: int) -> NDArray[np.uint64]:
         """The next `count` 64-bit words."""

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core.arrays import Array
+from ...core.nn.parameters import xavier_values
+from ...core.nn.splitmix64 import SplitMix64
 from ...core.numerics import exp, log, sigmoid, sum_axis, tanh
 from ...core.numerics.error_function import erf
 from ...core.numerics.float32 import nearest
@@ -329,6 +331,13 @@ def _kept(reduced: Any, axis: int) -> Numbers:
     return arranged(lambda arrays: np.expand_dims(arrays[0], axis), reduced)
 
 
+def xavier_uniform(seed: int, words: int, fan_in: int, fan_out: int) -> Numbers:
+    """The weight that SplitMix64 draws after so many words."""
+    if fan_in * fan_out > _MADE:
+        raise ValueError(f"at most {_MADE} numbers")
+    return numbers(xavier_values(fan_in, fan_out, SplitMix64.after(seed, words)))
+
+
 def zeros(*shape: int) -> Numbers:
     """Zeros, to stand beside other numbers."""
     return numbers(_zeros(*shape))
@@ -392,5 +401,6 @@ FUNCTIONS: dict[str, Function] = {
     "sum32": reduction(_sum32, _added32, _sum32_within),
     "tanh": elementwise("tanh", tanh),
     "where": where,
+    "xavier_uniform": xavier_uniform,
     "zeros": zeros,
 }

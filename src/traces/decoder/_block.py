@@ -1,12 +1,15 @@
 """Records of a decoder block, forward and backward."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...core.autodiff import Tensor
 from ...core.nn.decoder_block import DecoderBlock, DecoderBlockPass
 from ...core.nn.rms_norm import RMSNormPass
 from .. import _chapter as chapter
 from .. import _lanes
+
+Weight = Callable[[str], str]
+"""The formula of a parameter by its name."""
 
 ROWS, HIDDEN = "batch tokens width", "batch tokens hidden"
 PARAMETERS = (
@@ -19,11 +22,11 @@ PARAMETERS = (
 )
 
 
-def norm(name: str, source: str) -> tuple[_lanes.Declared, ...]:
+def norm(name: str, source: str, weight: Weight) -> tuple[_lanes.Declared, ...]:
     """Of an RMSNorm called `attention` or `ffn` that reads the tensor of this class."""
     kind = name.capitalize()
     return (
-        (f"{name}_gain", "width", "what scales each feature", f"fixture.{name}_gain"),
+        (f"{name}_gain", "width", "what scales each feature", weight(f"{name}_gain")),
         (
             f"{name}_mean_square",
             "row_shape",
@@ -58,33 +61,36 @@ def norm_gradients(name: str) -> tuple[dict[str, chapter.Formula], str]:
     }, f"{kind}InverseRms.values * ({into} - {rows} * {mean})"
 
 
-FORWARD: tuple[_lanes.Declared, ...] = (
-    ("input", ROWS, "what is read", "fixture.input"),
-    *norm("attention", "Input"),
-    *_lanes.forward("AttentionNorm"),
-    ("attention", ROWS, "heads mixed", "Merged.values @ OutputWeight.values"),
-    ("after_attention", ROWS, "added to what is read", "Input.values + Attention.values"),
-    *norm("ffn", "AfterAttention"),
-    ("gate_weight", "width hidden", "makes the gate", "fixture.gate_weight"),
-    ("up_weight", "width hidden", "makes what is gated", "fixture.up_weight"),
-    ("down_weight", "hidden width", "leads back", "fixture.down_weight"),
-    ("gate_pre", HIDDEN, "the gate's input", "FfnNorm.values @ GateWeight.values"),
-    ("gate", HIDDEN, "the gate", "silu(GatePre.values)"),
-    ("up", HIDDEN, "the other branch", "FfnNorm.values @ UpWeight.values"),
-    ("gated", HIDDEN, "that branch, gated", "Gate.values * Up.values"),
-    ("ffn", ROWS, "its result", "Gated.values @ DownWeight.values"),
-    ("output", ROWS, "added again", "AfterAttention.values + Ffn.values"),
-)
+def forward(source: chapter.Formula, weight: Weight = _lanes.given) -> tuple[_lanes.Declared, ...]:
+    """Of a block whose input and whose parameters have these formulas."""
+    gate, up, down = (weight(name) for name in PARAMETERS[-3:])
+    return (
+        ("input", ROWS, "what is read", source),
+        *norm("attention", "Input", weight),
+        *_lanes.forward("AttentionNorm", weight),
+        ("attention", ROWS, "heads mixed", "Merged.values @ OutputWeight.values"),
+        ("after_attention", ROWS, "added to what is read", "Input.values + Attention.values"),
+        *norm("ffn", "AfterAttention", weight),
+        ("gate_weight", "width hidden", "makes the gate", gate),
+        ("up_weight", "width hidden", "makes what is gated", up),
+        ("down_weight", "hidden width", "leads back", down),
+        ("gate_pre", HIDDEN, "the gate's input", "FfnNorm.values @ GateWeight.values"),
+        ("gate", HIDDEN, "the gate", "silu(GatePre.values)"),
+        ("up", HIDDEN, "the other branch", "FfnNorm.values @ UpWeight.values"),
+        ("gated", HIDDEN, "that branch, gated", "Gate.values * Up.values"),
+        ("ffn", ROWS, "its result", "Gated.values @ DownWeight.values"),
+        ("output", ROWS, "added again", "AfterAttention.values + Ffn.values"),
+    )
 
 
-def gradients() -> Mapping[str, chapter.Formula]:
-    """Of the tensors of `FORWARD`, from the output's gradient on."""
+def gradients(upstream: chapter.Formula) -> Mapping[str, chapter.Formula]:
+    """Of the tensors of `forward`, from the output's gradient on."""
     (ffn, into_ffn), (attention, into_attention) = (
         norm_gradients(name) for name in ("ffn", "attention")
     )
     flat, lanes = _lanes.flat, dict(_lanes.backward("AttentionNorm", "AttentionGradient.values"))
     return {
-        "output": "fixture.upstream",
+        "output": upstream,
         "ffn": "OutputGradient.values",
         "gated": "FfnGradient.values @ DownWeight.values.T",
         "down_weight": f"{flat('Gated.values')}.T @ {flat('FfnGradient.values')}",

@@ -128,10 +128,10 @@ class FixtureRecord(Record, kind="FIXTURE"):
 
 
 FORWARD = chapter.tensors(
-    *_block.FORWARD,
+    *_block.forward("fixture.input"),
     ("loss", "scalar", "sum(output * upstream)", "dot(Output.values, fixture.upstream)"),
 )
-BACKWARD = chapter.gradients(FORWARD, **_block.gradients())
+BACKWARD = chapter.gradients(FORWARD, **_block.gradients("fixture.upstream"))
 
 
 def unchanged(fixture: DecoderBlockFixture, nodes: chapter.Nodes) -> list[bool]:
