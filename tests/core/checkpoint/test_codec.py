@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llm_trace.core.checkpoint import codec
 from llm_trace.core.checkpoint.codec import (
     LiteralTokens,
     Snapshot,
@@ -21,6 +22,7 @@ from llm_trace.core.checkpoint.layout import (
     CHECKSUM_AT,
     FIXED_BYTES,
     checksum_of,
+    framed,
     read_frame,
 )
 from llm_trace.core.checkpoint.packing import InvalidCheckpoint
@@ -270,3 +272,16 @@ def test_no_length_that_a_file_states_takes_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 * len(DATA)
+
+
+def test_a_state_has_no_other_bytes() -> None:
+    *arrays, first, second = codec._arrays(KNOWN)
+    payload = b"".join(values.tobytes() for *_, values in [*arrays, second, first])
+    start = read_frame(DATA).header_bytes
+    swapped = codec._metadata(KNOWN, codec._records([*arrays, second, first], start))
+    with pytest.raises(InvalidCheckpoint, match=r"^checkpoint bytes: expected those that this"):
+        decode(framed(swapped, payload))
+    in_order = [*arrays, first, second]
+    metadata = codec._metadata(KNOWN, codec._records(in_order, start + 1))
+    with pytest.raises(InvalidCheckpoint, match=r"^checkpoint metadata: expected nothing more"):
+        decode(framed(metadata + b"x", payload))

@@ -244,7 +244,7 @@ def test_what_is_refused_leaves_the_cache_alone() -> None:
 
 def test_a_prefill_that_fails_on_the_way_leaves_the_cache_empty() -> None:
     decoder = new_decoder()
-    decoder.token_embedding.weight.tensor.assign(np.array([[1.0] * 4] * 4 + [[1.7e308] * 4]))
+    decoder.token_embedding.weight.tensor.assign(np.array([[1.0] * 4] * 4 + [[1e200] * 4]))
     cache = DecoderCache(decoder)
     with pytest.raises(CoreError):
         cache.prefill(decoder, [0, 4])

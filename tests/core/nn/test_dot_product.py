@@ -175,7 +175,7 @@ def test_released_scores() -> None:
 
 
 def test_a_causal_row_of_huge_gradients_stays_finite_at_hidden_keys() -> None:
-    x = parameter(np.zeros((2, 2)))
+    x = parameter(np.zeros((3, 3)))
     top = np.finfo(np.float64).max
-    trace = trace_backward(causal_softmax(x), [[1.0, -top], [0.0, 0.0]])
-    assert trace.adjoint(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    rows = [[0.0, 0.0, 0.0], [top, top, -top], [0.0, 0.0, 0.0]]
+    assert not trace_backward(causal_softmax(x), rows).adjoint(x).any()

@@ -47,7 +47,11 @@ def test_rows_are_distributions(documents: list[list[int]], alpha: float) -> Non
     assert model.transitions == sum(max(0, len(tokens) - 1) for tokens in documents)
     for context in range(5):
         assert math.isclose(math.fsum(model.smoothed(context, t) for t in range(5)), 1.0)
-        assert sum(model.row(context)) == model.totals.get(context, 0)
+        row = model.row(context)
+        assert sum(row) == model.totals.get(context, 0)
+        for token, count in enumerate(row):
+            expected = (float(count) + alpha) / (float(sum(row)) + alpha * 5.0)
+            assert model.smoothed(context, token) == expected
 
 
 @pytest.mark.parametrize(
