@@ -17,6 +17,7 @@ import numpy as np
 
 from . import tables
 from .double_double import integer, two_sum
+from .exponential import exp_double_double
 from .rounding import BLOCK
 
 if TYPE_CHECKING:
@@ -133,6 +134,21 @@ def exp(x: ArrayLike) -> Array:
 
 
 def _exp(x: Array) -> Array:
+    """What glibc rounds is within 2**-58 of e**x, so mostly both round alike.
+
+    Its documented bound is 0.511 units in the last place, 0.011 more than of a correct rounding.
+    """
+    moderate = np.abs(x) < 512.0
+    high, low = exp_double_double(np.where(moderate, x, 0.0))
+    error = high * 2.0**-58
+    result = high + (low - error)
+    settled = moderate & (result == high + (low + error))
+    if np.count_nonzero(settled) < settled.size:
+        result[~settled] = _step_by_step_exp(x[~settled])
+    return result
+
+
+def _step_by_step_exp(x: Array) -> Array:
     # Beyond these the result is 0 or inf, and k leaves the range of exponents.
     result = _reduced_exp(np.where(np.abs(x) < 1024.0, x, 0.0))
     result = np.where(x >= 1024.0, np.inf, np.where(x <= -1024.0, 0.0, result))

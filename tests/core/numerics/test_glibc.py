@@ -129,3 +129,11 @@ def test_only_what_is_asked_for_is_computed_so() -> None:
     for item in elementary.with_glibc(computed()):
         found += [item, float(numerics.exp(x))]
     assert [*found, float(numerics.exp(x))] == [other, correct, other, correct, correct]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 30.0, 700.0])
+def test_the_short_way_has_the_bits_of_the_whole_routine(scale: float) -> None:
+    x = np.random.default_rng(3).normal(size=20_000) * scale
+    with np.errstate(all="ignore"):
+        step_by_step = glibc._step_by_step_exp(x)
+    assert glibc.exp(x).tobytes() == step_by_step.tobytes()
