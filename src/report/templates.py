@@ -12,7 +12,8 @@ is first asked for.
 
 After a colon stand words that say how a fact is spelled: `6` digits after the point, `6e` in
 exponent form, `shortest`, `positional`; `raw`, `zero` or `flat` for what becomes of a negative
-zero; `spaced` for a space after each comma, `bars` for bars; `x` for 2x3; `lists` for [1,2],[3,4];
+zero; `spaced` for a space after each comma, `bar`, `bars` or `plus` for what stands in its place;
+`x` for 2x3; `lists` for [1,2],[3,4];
 `yes/no` and other words for a flag; `all` for whether all of a list's hold, `is bitwise` for
 whether a word is that one.
 """
@@ -34,7 +35,7 @@ from .values import ABSENT, reals_text, shape_text
 
 _FACT = re.compile(r"\{([\w.*-]+)(?::([^{}]*))?\}")
 _SHORT = {"shortest": shortest, "positional": positional}
-_JOINERS = {"spaced": ", ", "bars": " | "}
+_JOINERS = {"spaced": ", ", "bars": " | ", "bar": "|", "plus": " + "}
 _POLICIES = {"raw": 0.0, "zero": ZERO, "flat": FLAT}
 
 
@@ -221,9 +222,10 @@ def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
     if isinstance(value, list | tuple):
         if words == ["x"]:
             return (shape_text(tuple(value)),)
-        items = ("".join(spelled(item, spelling, style)) for item in value)
-        if "lists" in words and value and isinstance(value[0], list | tuple):
-            items = (f"[{item}]" for item in items)
+        nested = "lists" in words and value and isinstance(value[0], list | tuple | np.ndarray)
+        inner = " ".join(word for word in words if word != "lists") if nested else spelling
+        items = ("".join(spelled(item, inner, style)) for item in value)
+        items = (f"[{item}]" for item in items) if nested else items
         return (next((_JOINERS[word] for word in words if word in _JOINERS), ",").join(items),)
     if isinstance(value, float):
         zero = next((_POLICIES[word] for word in words if word in _POLICIES), 0.0)

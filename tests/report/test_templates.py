@@ -75,6 +75,7 @@ def test_facts_are_found_and_spelled(template: str, expected: str) -> None:
         "map": {"a": [5, 6]},
         "pairs": [(1, 2), (3,)],
         "rows": [[1, 2], [3]],
+        "arrays": [np.array([1.0, 2.0]), np.array([3.0])],
         "big": 2.0,
         "none": None,
         "empty": (),
