@@ -56,6 +56,13 @@ class EmptyMeanAxis(ShapeError):
     axis: int
 
 
+class ZeroVariance(CoreError):
+    """Without epsilon a row of equal numbers has no deviation to be divided by."""
+
+    message = "layer norm epsilon is zero but feature row {row} has zero variance"
+    row: int
+
+
 class EmptyMaxAxis(ShapeError):
     """The largest of no values does not exist."""
 

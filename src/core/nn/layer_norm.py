@@ -5,6 +5,7 @@ Source: Ba, Kiros and Hinton 2016, Layer Normalization, eq. 3 and 4 (arXiv:1607.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,8 +54,8 @@ class LayerNorm(Layer):
             expected = "a vector that is not empty"
             raise ShapeMismatch(layer="layer norm", part="gain", expected=expected, found=shape)
         require_shape("layer norm", "shift", self.shift.tensor.shape, shape)
-        if not self.epsilon > 0.0:  # NaN too
-            expected = "a number above 0"
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0.0):
+            expected = "a finite number from 0 up"
             raise OutOfRange(
                 layer="layer norm", part="epsilon", expected=expected, found=self.epsilon
             )
@@ -73,7 +74,10 @@ class LayerNorm(Layer):
         return self.gain.tensor.shape[0]
 
     def __call__(self, x: Tensor) -> LayerNormPass:
-        """(..., width) -> (..., width). Raises ShapeMismatch."""
+        """(..., width) -> (..., width).
+
+        Raises ShapeMismatch, and without epsilon ZeroVariance for the first row of equal numbers.
+        """
         require_features("layer norm", x.shape, self.width)
         normalized = layer_norm(x, epsilon=self.epsilon)
         output = add(mul(normalized, self.gain.tensor), self.shift.tensor)

@@ -61,7 +61,9 @@ class EncoderFixture(Fixture):
     second_norm_shift: Array = reals(_proverb.NORM_SHIFT, "model", "beta of the MLP's LayerNorm")
     final_norm_gain: Array = reals(_proverb.NORM_GAIN, "model", "gamma of the stack's LayerNorm")
     final_norm_shift: Array = reals(_proverb.NORM_SHIFT, "model", "beta of the stack's LayerNorm")
-    epsilon: float = real(_proverb.NORM_EPSILON, "What each LayerNorm adds to a variance; positive")
+    epsilon: float = real(
+        _proverb.NORM_EPSILON, "What each LayerNorm adds to a variance, from 0 up"
+    )
 
     def token_word(self, token: int) -> str | None:
         """The word of a token id, where the vocabulary is known."""

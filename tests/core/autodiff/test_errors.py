@@ -73,6 +73,7 @@ from llm_trace.core.autodiff.errors import (
     TargetOutOfBounds,
     UntrackedOutput,
     WrongArgument,
+    ZeroVariance,
 )
 from llm_trace.core.errors import CoreError, OutOfRange, PartFailed, ShapeMismatch
 from llm_trace.core.gradcheck import (
@@ -121,6 +122,10 @@ TEXTS: list[tuple[CoreError, str]] = [
     ),
     (ReductionAxisOutOfBounds(axis=2, rank=1), "reduction axis 2 is out of bounds for rank 1"),
     (EmptyMeanAxis(axis=1), "cannot compute mean over empty axis 1"),
+    (
+        ZeroVariance(row=2),
+        "layer norm epsilon is zero but feature row 2 has zero variance",
+    ),
     (EmptyMaxAxis(axis=0), "cannot compute max over empty axis 0"),
     (ReshapeElementCount(current=6, requested=8), "cannot reshape 6 elements into 8 elements"),
     (
@@ -590,6 +595,10 @@ REFUSED: dict[str, tuple[Callable[[], object], CoreError]] = {
         lambda: layer_norm(zeros(), epsilon=1e-5),
         ReductionAxisOutOfBounds(axis=-1, rank=0),
     ),
+    "layer_norm without epsilon of equal numbers": (
+        lambda: layer_norm(constant([[[1.0, 2.0, 3.0]], [[0.1] * 3], [[0.0] * 3]]), epsilon=0.0),
+        ZeroVariance(row=1),
+    ),
     "layer_norm of nothing": (
         lambda: layer_norm(zeros(2, 0), epsilon=1e-5),
         EmptyMeanAxis(axis=1),
@@ -694,7 +703,6 @@ def test_an_operation_refuses_the_first_thing_that_is_wrong(name: str) -> None:
     [
         lambda: log(constant(-1.0)),
         lambda: parameter([NAN]),
-        lambda: layer_norm(constant([2.0, 2.0]), epsilon=0.0),
     ],
 )
 def test_a_number_that_is_none_is_called_nan(action: Callable[[], object]) -> None:

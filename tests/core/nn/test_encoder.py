@@ -189,7 +189,7 @@ def zeros(name: str, *shape: int) -> NamedParameter:
         (lambda: LayerNorm(zeros("g", 2, 2), vector("s", 2)), ShapeMismatch),
         (lambda: LayerNorm(vector("g", 0), vector("s", 0)), ShapeMismatch),
         (lambda: LayerNorm(vector("g", 2), vector("s", 3)), ShapeMismatch),
-        (lambda: norm("n", epsilon=0.0), OutOfRange),
+        (lambda: norm("n", epsilon=-1e-9), OutOfRange),
         (lambda: norm("n", epsilon=float("nan")), OutOfRange),
         (lambda: LayerNorm(vector("g", 2), vector("g", 2)), DuplicateName),
         (lambda: norm("n")(constant(1.0)), ShapeMismatch),

@@ -357,7 +357,6 @@ def test_other_sizes_compute() -> None:
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"epsilon": 0.0}, OutOfRange),
         ({"epsilon": -1.0}, OutOfRange),
         ({"position_base": 0.0}, FixtureError),
         ({"position_base": -2.0}, FixtureError),
