@@ -160,6 +160,11 @@ def weighed(output: Tensor, upstream: Array, axis: int = 0) -> Tensor:
     return total(mul(output, constant(upstream)), axis)
 
 
+def first(values: Array) -> Array:
+    """What belongs to the first sequence, or zeros where there is none."""
+    return values[0] if len(values) else np.zeros(values.shape[1:])
+
+
 def sized(kind: type[R], fixture: Fixture, **more: Any) -> R:
     """The record of a fixture's extents, each in the field of its name."""
     names = {field.attribute for field in kind.fields} - more.keys()

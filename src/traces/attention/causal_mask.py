@@ -184,7 +184,7 @@ def facts(fixture: CausalMaskFixture, done: chapter.Computed) -> dict[str, Any]:
         "future_masked": bool(np.all(masked[..., hidden] == -np.inf)),
         "rows": rows_of(done, hidden, masked),
         "last": tokens - 1,
-        "suffix": {name: getattr(fixture, name)[0, -1] for name in ("key", "value")},
+        "suffix": {name: getattr(fixture, name)[:, -1].ravel() for name in ("key", "value")},
         "unchanged": unchanged,
         "before": unchanged[:-1],
         "moved": not unchanged[-1],

@@ -218,7 +218,7 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
     layer, nodes, probes = layer_of(fixture), done.nodes, Probes(fixture, done.nodes)
     (_, tokens, width), heads = fixture.input.shape, fixture.heads
     grid = nodes["weights"].value.reshape(-1, heads, tokens, tokens)
-    weights, outputs = grid[0], nodes["head_outputs"].value[0]
+    weights, outputs = chapter.first(grid), chapter.first(nodes["head_outputs"].value)
     hidden = np.triu(np.ones((tokens, tokens), np.bool_), 1)
     uniform = np.where(hidden, 0.0, 1.0) / np.arange(1.0, tokens + 1)[:, None]
     single = causal_attention(*(constant(fixture.input),) * 3)
@@ -228,8 +228,13 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
     lanes = [
         {
             "features": features[head],
-            "projected": {name: nodes[name].value[0, head] for name in ("query", "key", "value")},
-            "turned": {name: nodes[f"turned_{name}"].value[0, head] for name in ("query", "key")},
+            "projected": {
+                name: chapter.first(nodes[name].value)[head] for name in ("query", "key", "value")
+            },
+            "turned": {
+                name: chapter.first(nodes[f"turned_{name}"].value)[head]
+                for name in ("query", "key")
+            },
             "rows": [
                 {
                     "visible": ["blocked" if x else "allowed" for x in hidden[at]],
@@ -257,13 +262,13 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
         "merged": [
             {"heads": outputs[:, at], "merged": merged, "output": output}
             for at, (merged, output) in enumerate(
-                zip(nodes["merged"].value[0], nodes["output"].value[0], strict=True)
+                zip(*(chapter.first(nodes[x].value) for x in ("merged", "output")), strict=True)
             )
         ],
         "uniform": [near(weights[head], uniform) for head in range(heads)],
         "uniform_head": 0,
-        "other_head": 1,
-        "distinct_heads": [not near(weights[0], weights[head]) for head in range(heads)],
+        "other_head": heads - 1,
+        "distinct_heads": not near(weights[0], weights[-1]),
         "unchanged": unchanged,
         "before": unchanged[:-1],
         "last": {"at": tokens - 1, "moved": not unchanged[-1]},

@@ -241,6 +241,7 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
     layer, nodes = block_of(fixture), done.nodes
     tokens, heads = fixture.input.shape[1], fixture.heads
     grid = nodes["weights"].value.reshape(-1, heads, tokens, tokens)
+    shares, probed = chapter.first(grid), matmul(nodes["output"].value, fixture.probe)
     hidden = np.triu(np.ones((tokens, tokens), np.bool_), 1)
     names, leaves = zip(*layer.parameters, strict=True)
     expected = [*block_shapes(PREFIX, *fixture.gate_weight.shape)]
@@ -253,16 +254,20 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
     return {
         "grid": grid,
         "at": [1 + at for at, _ in enumerate(MERGES)],
-        "probed": matmul(nodes["output"].value, fixture.probe),
-        "stages": [{"name": name, "rows": nodes[node].value[0]} for name, node in STAGES.items()],
+        "probed": probed,
+        "probes": chapter.first(probed),
+        "stages": [
+            {"name": name, "rows": chapter.first(nodes[node].value)}
+            for name, node in STAGES.items()
+        ],
         "shapes": {node: nodes[node].shape for node in STAGES.values()},
         "rows": [
             {
                 "head": head,
                 "query": at,
                 "visible": ["blocked" if x else "allowed" for x in hidden[at]],
-                "weights": grid[0, head, at],
-                "sum": float(sum_axis(grid[0, head, at], axis=0)),
+                "weights": shares[head, at],
+                "sum": float(sum_axis(shares[head, at], axis=0)),
             }
             for head, at in np.ndindex(heads, tokens)
         ],
@@ -271,8 +276,8 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
         ],
         "ordered": {
             "at": min(1, tokens - 1),
-            "post": post_norm(fixture)[0, min(1, tokens - 1)],
-            "pre": nodes["after_attention"].value[0, min(1, tokens - 1)],
+            "post": chapter.first(post_norm(fixture))[min(1, tokens - 1)],
+            "pre": chapter.first(nodes["after_attention"].value)[min(1, tokens - 1)],
         },
         "unchanged": same,
         "before": same[:-1],
