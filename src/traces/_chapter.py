@@ -272,8 +272,7 @@ def evidence(
     """A record for everything that was tried."""
     for name, holds in properties.items():
         yield Property(name=name, holds=holds)
-    for case, attempt in attempts.items():
-        yield Refusal(case=case, rejected=attempt.rejected, message=str(attempt.raised))
+    yield from refusals(attempts)
     for name, report in checks.items():
         yield GradientCheck(
             of=name,
@@ -282,6 +281,12 @@ def evidence(
             tolerance=checks.tolerance,
             passed=report.passed,
         )
+
+
+def refusals(attempts: Mapping[str, Attempt]) -> Iterator[Refusal]:
+    """A record for everything that had to be refused."""
+    for case, attempt in attempts.items():
+        yield Refusal(case=case, rejected=attempt.rejected, message=str(attempt.raised))
 
 
 def same(left: Any, right: Any) -> bool:

@@ -22,7 +22,7 @@ TEMPLATES = sorted([*FOLDER.rglob("*.report"), *FOLDER.rglob("*.rust")])
 ENTRIES = {name: entry for name, entry in builtin().items() if entry.declared.has_original}
 WORDS = re.compile(
     r"\d\d-[a-z][a-z-]*[a-z]"  # a chapter's name
-    r"|chapter \d\d handoff"
+    r"|chapter \d+ handoff"
     r"|[A-Za-z-]+-v\d\b|[A-Z_]+_TRACE_V\d\b"  # a trace's name
     r"|2\*x\*x"  # a formula
     r"|output\[0\]"  # the first one

@@ -1,0 +1,1 @@
+"""Tensors: where their elements lie, how shapes meet, and products of matrices."""
