@@ -9,6 +9,11 @@ another spelling or another sign of zero; nothing else is. Integers have to be e
 --tolerance names their field. Fields are named KIND.field, KIND.* or *.field; the most specific
 rule counts, and a named field's rule stands alone.
 
+OLD or NEW may be REV:path, a file of a commit. Two folders are compared file by file, and so are
+two commits as BASE..HEAD (BASE...HEAD from where they part), if need be below some paths alone:
+files that end in .trace or .jsonl by their records, .rust and .report line by line. --format
+markdown makes one comment about all of them.
+
 Exit status: 0 for the same, 1 for a change, 2 for files that cannot be compared.
 
 As git's own diff of traces, in two commands:
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from ..tools.diff.comparison import Comparison
     from ..tools.diff.git import GitFiles
     from ..tools.diff.rules import Rules
+    from ..tools.diff.several import Several
 
 FORMATS = ("text", "markdown", "json")
 
@@ -127,11 +133,14 @@ MATCHING = ("keys", "unordered", "subset", "map_file")
 
 
 @tool("diff", help=__doc__)
-@click.argument("files", nargs=-1, metavar="OLD NEW", type=click.Path())
+@click.argument("files", nargs=-1, metavar="OLD NEW | BASE..HEAD [-- PATH...]", type=click.Path())
 @comparing_options
 @matching_options
 @click.option("--stat", is_flag=True, help="Count what differs in each field, and no more.")
 @click.option("--max", "most", metavar="N", help="Show at most N of the records that changed.")
+@click.option(
+    "--links", default="", metavar="URL", help="What paths in a comment's links begin with."
+)
 @click.option("--git", is_flag=True, help="Take git's seven arguments and always end with 0.")
 def command(
     files: Sequence[str],
@@ -140,13 +149,14 @@ def command(
     git: bool,
     stat: bool,
     most: str | None,
+    links: str,
     **given: Any,
 ) -> None:
     """Print what differs; status 1 if that is more than the rule allows."""
     from ..tools.diff.comparison import Comparison
     from ..tools.diff.matching import Matching
     from ..tools.diff.rules import Rules
-    from ..tools.diff.sources import Source
+    from ..tools.diff.several import several_of, source_of
 
     matching = Matching.given(**{name: given.pop(name) for name in MATCHING})
     rules = Rules.given(**given)
@@ -160,22 +170,48 @@ def command(
 
         git_diff(GitFiles.given(files), rules)
         return
+    most_shown = shown_at_most(most)
+    if several := several_of(files, rules, classes, matching):
+        emit(() if quiet else written(several, form, links, stat=stat, most=most_shown))
+        different = several.differs() if quiet else several.different > 0
+        errors = several.errors
+    else:
+        old = source_of(required_two(files)[0])
+        new = source_of(files[1], beside=old)
+        comparison = Comparison(old, new, rules, classes, matching)
+        emit(() if quiet else printed(comparison, form, stat=stat, most=most_shown))
+        different = comparison.differs() if quiet else comparison.different
+        comparison.use_rules()
+        errors = []
+    warn_of_unused(rules)
+    for error in errors:
+        tell(error)
+    if errors or different:
+        raise click.exceptions.Exit(2 if errors else 1)
+
+
+def required_two(files: Sequence[str]) -> Sequence[str]:
+    """Two files to compare. Raises UsageError."""
     if len(files) != 2:
         raise UsageError("", "two files", str(len(files) or "none"))
     if [*files] == ["-", "-"]:
         raise UsageError("", "standard input for one of the files", "it for both")
-    old = Source.read(files[0])
-    new = Source.read(files[1], beside=old)
-    comparison = Comparison(old, new, rules, classes, matching)
-    if quiet:
-        different = comparison.differs()
-    else:
-        emit(printed(comparison, form, stat=stat, most=shown_at_most(most)))
-        different = comparison.different
-    comparison.use_rules()
-    warn_of_unused(rules)
-    if different:
-        raise click.exceptions.Exit(1)
+    return files
+
+
+def written(
+    several: Several, form: str, links: str, *, stat: bool = False, most: int | None = None
+) -> Iterator[str]:
+    """Several comparisons in one of the formats, in pieces."""
+    if form == "markdown":
+        from ..tools.diff.pull_request import comment
+
+        return comment(several, links and f"{links.rstrip('/')}/")
+
+    def write(comparison: Comparison) -> Iterator[str]:
+        return printed(comparison, form, stat=stat, most=most)
+
+    return several.json(write) if form == "json" else several.text(write)
 
 
 def shown_at_most(text: str | None) -> int | None:

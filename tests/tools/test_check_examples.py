@@ -54,13 +54,30 @@ fi
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     (tmp_path / "golden").mkdir()
     for name in ("swiglu.trace", "qkv.trace"):
         (tmp_path / "golden" / name).write_bytes((GOLDEN / name).read_bytes())
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "gh").write_text(GH)
     (tmp_path / "bin" / "gh").chmod(0o755)
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path)
     return tmp_path
+
+
+def git(checkout: Path, *arguments: str) -> str:
+    person = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+    done = subprocess.run(
+        ("git", *person, *arguments), cwd=checkout, capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+def commit(checkout: Path) -> None:
+    git(checkout, "add", "golden")
+    git(checkout, "commit", "-qm", "x", "--allow-empty")
 
 
 def environment(checkout: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -74,6 +91,7 @@ def environment(checkout: Path, more: Mapping[str, str] | None = None) -> dict[s
         "GITHUB_OUTPUT": str(checkout / "output"),
         "GITHUB_STEP_SUMMARY": str(checkout / "summary"),
         "GITHUB_REPOSITORY": "somebody/something",
+        "GITHUB_SERVER_URL": "https://forge.example",
         **WORKFLOW["env"],
         **(more or {}),
     }
@@ -187,11 +205,14 @@ def step(checkout: Path, name: str, **variables: str) -> int:
 
 def run_workflow(checkout: Path) -> int:
     """All steps that have a name, with what the first gives to the others."""
-    assert step(checkout, "Compare") == 0
-    status = (checkout / "output").read_text().splitlines()[-1].removeprefix("status=")
-    assert {*STEPS["Comment"]["env"]} == {"GH_TOKEN", "NUMBER", "STATUS"}
-    assert step(checkout, "Comment", GH_TOKEN="x", NUMBER="7", STATUS=status) == 0
-    return step(checkout, "Verdict", STATUS=status)
+    commits = {"BASE": "main", "HEAD": git(checkout, "rev-parse", "HEAD")}
+    assert {*STEPS["Compare"]["env"]} == {*commits}
+    assert step(checkout, "Compare", **commits) == 0
+    lines = (checkout / "output").read_text().splitlines()[-2:]
+    told = {name.upper(): value for name, _, value in (line.partition("=") for line in lines)}
+    assert {*STEPS["Comment"]["env"]} == {"GH_TOKEN", "NUMBER", *told}
+    assert step(checkout, "Comment", GH_TOKEN="x", NUMBER="7", **told) == 0
+    return step(checkout, "Verdict", STATUS=told["STATUS"])
 
 
 def comments(checkout: Path) -> list[str]:
@@ -222,10 +243,23 @@ def test_the_workflow_keeps_one_comment(checkout: Path) -> None:
     (checkout / "golden" / "swiglu.trace").write_bytes((GOLDEN / "swiglu.trace").read_bytes())
     assert run_workflow(checkout) == 0
     assert comments(checkout)[:2] == others
-    assert comments(checkout)[2] == (
-        "<!-- llm-trace check -->\n**llm-trace**: golden files: 2 the same.\n"
-    )
+    assert comments(checkout)[2] == "<!-- llm-trace check -->\n**llm-trace**: no traces changed.\n"
     assert (checkout / "summary").read_text().count("**llm-trace**") == 4
+
+
+def test_the_workflow_tells_of_golden_files_that_changed_with_their_numbers(checkout: Path) -> None:
+    git(checkout, "checkout", "-qb", "side")
+    numbers = "gate_weight = [[-1, 0, 3], [0, 1, -1]]\n"
+    (checkout / "golden" / "swiglu.toml").write_text(numbers)
+    trace = ("swiglu", "--fixture", "golden/swiglu.toml", "-o", "golden/swiglu.trace")
+    subprocess.run((SCRIPT, *trace), cwd=checkout, check=True)
+    commit(checkout)
+    assert run_workflow(checkout) == 0  # the golden file is what is printed
+    (mine,) = comments(checkout)
+    head = git(checkout, "rev-parse", "HEAD")
+    assert mine.startswith("<!-- llm-trace check -->\n**llm-trace**: traces: 1 changed.\n")
+    assert f"](https://forge.example/somebody/something/blob/{head}/golden/swiglu.trace#L3)" in mine
+    assert "swiglu.toml" in mine
 
 
 def test_a_folder_that_is_missing_fails_without_a_comment(checkout: Path) -> None:

@@ -128,11 +128,11 @@ def _block(found: FileComment, room: int) -> str:
     notes, more = _fitting(found.notes, room // 2)
     if more:
         notes = [*notes, f"  and {counted(more, 'line')} more, left out here"]
-    room -= sum(len(_escaped(line)) + 1 for line in notes)
+    room -= sum(len(escaped(line)) + 1 for line in notes)
     first, cut = _fitting(found.first, room)
     if len(first) < pair:
         first, cut = found.window, 0
-    room -= sum(len(_escaped(line)) + 1 for line in first)
+    room -= sum(len(escaped(line)) + 1 for line in first)
     worst, hidden = _fitting(found.worst, room)
     if hidden:
         worst = [f"worst: {counted(len(found.worst[0]), 'character')}, too long to be shown here"]
@@ -145,7 +145,7 @@ def _block(found: FileComment, room: int) -> str:
 def _fitting(lines: Sequence[str], room: int) -> tuple[Sequence[str], int]:
     """As many of the lines as there is room for, and how many are left."""
     for count, line in enumerate(lines):
-        room -= len(_escaped(line)) + 1
+        room -= len(escaped(line)) + 1
         if room < 0:
             return lines[:count], len(lines) - count
     return lines, 0
@@ -156,7 +156,7 @@ def _folded(rest: Sequence[Sequence[str]], room: int) -> tuple[str, int]:
     room -= len(_FOLD) + len(_UNFOLD)
     lines: list[str] = []
     for count, group in enumerate(rest):
-        escaped = [f"{_escaped(line)}\n" for line in group]
+        escaped = [f"{escaped(line)}\n" for line in group]
         room -= sum(map(len, escaped))
         if room < 0:
             return _fold(lines), len(rest) - count
@@ -169,10 +169,11 @@ def _fold(lines: list[str]) -> str:
 
 
 def _preformatted(lines: Iterable[str]) -> str:
-    return f"\n<pre>\n{''.join(f'{_escaped(line)}{chr(10)}' for line in lines)}</pre>\n"
+    return f"\n<pre>\n{''.join(f'{escaped(line)}{chr(10)}' for line in lines)}</pre>\n"
 
 
-def _escaped(line: str) -> str:
+def escaped(line: str) -> str:
+    """A line that neither Markdown nor HTML takes for marks of its own."""
     return escape(visible(line)).replace("`", "&#96;").replace("|", "&#124;")
 
 
