@@ -25,7 +25,7 @@ WORDS = re.compile(
     r"|chapter \d+ handoff"
     r"|[A-Za-z-]+-v\d\b|[A-Z_]+_TRACE_V\d\b"  # a trace's name
     r"|2\*x\*x"  # a formula
-    r"|output\[0\]"  # the first one
+    r"|output\[0\]|beta[12]|adam_l2"  # names
     r"|splitmix64|top53-affine|f64-exp"  # how the original is made
     r"|material_course_path_shared=false"
 )
