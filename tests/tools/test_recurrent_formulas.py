@@ -11,12 +11,13 @@ from llm_trace.core.nn.lstm import GATES as LSTM_GATES
 from llm_trace.core.numerics.float32 import nearest
 from llm_trace.report.lines import parse_line
 from llm_trace.report.records import Record, field, key
-from llm_trace.report.values import Int, Reals, Word
+from llm_trace.report.values import Int, Real, Reals, Word
 from llm_trace.tools.formulas.derivation import Derivation
 from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.formulas.evaluation import gradient_of, worked
 from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.numbers import of_terms, terms_of
+from llm_trace.tools.formulas.scope import Unexplained
 from llm_trace.tools.formulas.terms import Place, Term
 
 from . import test_formulas as judge
@@ -188,3 +189,40 @@ def test_a_long_matrix_product_is_named_instead_of_written_out() -> None:
     assert [term.value for term in product] == exact
     short = terms_of(FUNCTIONS["matrix_product"](terms(np.ones((2, 2, 2)))))
     assert short[0].text == "1.0 * 1.0 + 1.0 * 1.0"
+
+
+class Link(Record, kind="LINK"):
+    """One number that its formula takes from the one before, or from itself."""
+
+    step: Int = key("a number")
+    grown: Real = field(
+        "one more than before", formula={"step > 0": "Link(step=step-1).grown + 1.0"}
+    )
+    turned: Real = field("what leads back", formula="Link(step=1-step).turned + 1.0")
+
+
+def links(count: int) -> Document:
+    texts = (
+        f"LINK step={step} grown=0.500000000000 turned=0.000000000000" for step in range(count)
+    )
+    return Document([parse_line(text, 1, "t") for text in texts], [Link])
+
+
+def of_last(document: Document, attribute: str) -> float:
+    entry = document.entries[-1]
+    (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
+    return float(Derivation(document).field(entry, declared))
+
+
+def deeper(levels: int, document: Document) -> float:
+    return deeper(levels - 1, document) if levels else of_last(document, "grown")
+
+
+@pytest.mark.parametrize("depth", [0, 300, 600])
+def test_a_chain_is_as_long_as_its_trace_however_deep_the_stack(depth: int) -> None:
+    assert deeper(depth, links(5000)) == 4999.5
+
+
+def test_formulas_that_lead_back_to_themselves_are_refused() -> None:
+    with pytest.raises(Unexplained, match="one that leads back to itself"):
+        of_last(links(2), "turned")

@@ -6,11 +6,9 @@ that computed the gradient: nothing of the tape is used.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,13 +21,12 @@ from .document import Document, Entry
 from .evaluation import targets
 from .numbers import Numbers, terms_of
 from .operands import Printed
-from .scope import LongChain, Unexplained
+from .scope import Unexplained
 from .terms import Place
 
 STEP = 1e-5
 EPSILON = 2.0**-52
 PRINTED = 1e-12  # what twelve digits may leave out
-T = TypeVar("T")
 
 
 class Slope(NamedTuple):
@@ -88,7 +85,7 @@ def numerical_gradient(
             values: Array = start.copy()
             values.reshape(-1)[place.flat] = value
             derivation = unmoved.moved((place.record, place.attribute), values.view(Numbers))
-        return float(_reached(derivation, lambda: derivation.value(loss, document.entries[0])))
+        return float(derivation.value(loss, document.entries[0]))
 
     return Slope(place, central_difference(moved, point, STEP))
 
@@ -97,7 +94,7 @@ def numerical_gradient(
 def _unmoved(document: Document, loss: str) -> Derivation:
     """What the loss comes to where nothing is moved, for all that can be kept of it."""
     derivation = Derivation(document)
-    _reached(derivation, lambda: derivation.value(loss, document.entries[0]))
+    derivation.value(loss, document.entries[0])
     return derivation
 
 
@@ -108,17 +105,5 @@ def _values(derivation: Derivation, place: Place) -> Array:
     else:
         entry = derivation.document.entries[place.record]
         (declared,) = (field for field in entry.record.fields if field.attribute == place.attribute)
-        value = _reached(derivation, lambda: derivation.field(entry, declared))
+        value = derivation.field(entry, declared)
     return np.asarray(value, np.float64)
-
-
-def _reached(derivation: Derivation, evaluate: Callable[[], T]) -> T:
-    """What is evaluated, if need be after all of the trace in order, so that no way is long."""
-    try:
-        return evaluate()
-    except LongChain:
-        for entry in derivation.document.entries:
-            for declared in entry.record.fields:
-                with contextlib.suppress(Unexplained):
-                    derivation.field(entry, declared)
-        return evaluate()
