@@ -67,6 +67,18 @@ class SvgFile(Drawing):
     file_extension = "svg"
 
 
+class TikzFile(Drawing):
+    """For LaTeX."""
+
+    file_extension = "tikz"
+
+
+class JsonFile(Drawing):
+    """For programs that draw."""
+
+    file_extension = "json"
+
+
 class FixtureFile(GoldenFile):
     """The numbers of a golden file that are not the default ones."""
 

@@ -1,32 +1,36 @@
 """Draw the computation of a trace as a graph.
 
-NAME is a trace's, FILE is a file with a trace, or - for standard input. Nodes are the trace's
-numbers with their shapes and formulas, edges lead from operands to what is worked out from them,
-dashed ones on the way back.
+NAME is a trace's, FILE is a file with a trace, or - for standard input. An edge leads from what is
+used to what is worked out from it, dashed on the way back.
 
 \b
-  llm-trace diagram swiglu --to svg -o swiglu.svg
-  llm-trace diagram mine.trace --to html -o mine.html
+  llm-trace diagram swiglu -o swiglu.svg
+  llm-trace diagram mine.trace -o mine.html
+  llm-trace diagram gru --around 'STATE[sequence=0,time=1].state:2' -o near.svg
 
-mermaid is for Markdown on a forge, dot for Graphviz, svg for a document. html is a page without a
-network in which one steps through the records and points at numbers. Where a trace is too large for
-Mermaid's limits, its records of a kind are drawn as one.
+mermaid is for Markdown on a forge, dot for Graphviz, svg for a document, tikz for LaTeX, json for
+programs that draw. html is a page without a network in which one steps through the records and
+points at numbers. The file's suffix says which, or --to.
+
+overview is a figure that fits a page: a node an operation, with its shape, whatever positions and
+heads there are; it is what svg, dot and tikz draw. kinds has a node a field. records has a node for
+each field of each record, with its values, up to some thousands, and is what mermaid and html draw.
+
+Of another program's trace a record is a node, called by its name, label or id. Names in sources,
+inputs, args, prev, parents, operands and the like lead to it, it leads to those in outputs, result,
+children and next; --edges says which others do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import os
+from typing import Any
 
 import click
 
 from ..output import emit, output_option
-from ..usage import tool
+from ..usage import UsageError, tool
 from . import offered
-
-if TYPE_CHECKING:
-    from ..tools.diagram.graph import Graph
-    from ..tools.loading import Loaded
 
 
 @tool("diagram", help=__doc__)
@@ -34,61 +38,78 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["mermaid", "dot", "svg", "html"]),
-    default="mermaid",
+    type=click.Choice(["mermaid", "dot", "svg", "html", "tikz", "json"]),
+    help="The language of the drawing.  [default: by the file's suffix, else mermaid]",
+)
+@click.option(
+    "--level",
+    type=click.Choice(["overview", "kinds", "records"]),
+    help="How much is a node.  [default: overview for svg, dot and tikz, else records]",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="KIND[.FIELD]",
+    help="These alone, also of records that no overview has. May be given several times.",
+)
+@click.option(
+    "--around",
+    metavar="PATH[:DEPTH]",
+    default="",
+    help="What is so many edges away from a record or field, one by default.",
+    shell_complete=offered("paths"),
+)
+@click.option("--fold", is_flag=True, help="Draw records of a kind as one, as --level kinds does.")
+@click.option("--forward", is_flag=True, help="Leave out the way back.")
+@click.option(
+    "--values",
+    type=click.Choice(["none", "short", "full"]),
+    default="short",
     show_default=True,
-    help="The language of the drawing.",
+    help="In the nodes of records: short has six, without zeros at their ends.",
+)
+@click.option(
+    "--digits",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Decimals of a value, at most.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(["down", "right"]),
+    help="Where edges lead.  [default: down for overview, else right]",
+)
+@click.option(
+    "--edges",
+    multiple=True,
+    metavar="FIELDS->FIELDS",
+    help="Of another program: names in the first fields lead to a record, and it leads to those "
+    "in the others.",
 )
 @click.option(
     "--fixture",
     type=click.Path(),
     metavar="FILE",
-    help="The numbers that the trace starts from: .toml, .json, .npz or .safetensors.",
+    help="The numbers that the trace starts from, in any form that a fixture has.",
 )
 @output_option
-def command(source: str, form: str, fixture: str | None, output: str | None) -> None:
+def command(source: str, fixture: str | None, output: str | None, **options: Any) -> None:
     """Draw one trace."""
-    from ..tools.diagram.graph import graph_of
-    from ..tools.diagram.references import graph_of_lines
+    from ..tools.diagram.drawing import Wish, drawing, graph_for
     from ..tools.loading import loaded
 
+    wishes = {name: value for name, value in options.items() if value is not None}
+    wish = Wish(**wishes | {"form": form_of(options["form"], output)})
     trace = loaded(source, fixture)
-    graph = (
-        graph_of(trace.document, trace.title)
-        if trace.document
-        else graph_of_lines(trace.lines, trace.title)
-    )
-    emit(drawing(form, graph, trace), output)
+    emit(drawing(wish.form, graph_for(trace, wish), trace), output)
 
 
-def drawing(form: str, graph: Graph, trace: Loaded) -> Iterable[str]:
-    """The graph in one of the languages."""
-    match form:
-        case "mermaid":
-            from ..tools.diagram.mermaid import mermaid
+def form_of(asked: str | None, output: str | None) -> str:
+    """The language that is asked for, or that the file's suffix says. Raises UsageError."""
+    from ..tools.diagram.drawing import SUFFIXES
 
-            return (mermaid(graph),)
-        case "dot":
-            from ..tools.diagram.dot import dot
-
-            return dot(graph)
-        case "svg":
-            from ..tools.diagram.svg import svg
-
-            return svg(graph)
-    return (html(graph, trace),)
-
-
-def html(graph: Graph, trace: Loaded) -> str:
-    """The page that steps through the records, with the drawing in it."""
-    from ..tools.diagram.descriptions import records_of
-    from ..tools.diagram.lexical import records_of_lines
-    from ..tools.diagram.page import page, require_size
-    from ..tools.diagram.svg import svg
-
-    require_size(trace.file, trace.lines)
-    described = (
-        records_of(trace.document, trace.loss) if trace.document else records_of_lines(trace.lines)
-    )
-    about = trace.entry.title if trace.entry else "A trace whose formulas are not known here."
-    return page(trace.title, about, described, trace.lines, "".join(svg(graph)))
+    suffix = os.path.splitext(output or "")[1].lower()
+    told = SUFFIXES.get(suffix)
+    if asked and told and asked != told:
+        raise UsageError("--to", f"{told} for a file that ends in {suffix}", asked)
+    return asked or told or "mermaid"

@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from llm_trace.commands.diagram import html
+from llm_trace.tools.diagram.drawing import html
 from llm_trace.tools.diagram.graph import graph_of
 from llm_trace.tools.diagram.references import graph_of_lines
 from llm_trace.tools.loading import loaded

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from llm_trace.commands.diagram import command, drawing
+from llm_trace.commands.diagram import command
 from llm_trace.report.lines import TraceError, parse_line
 from llm_trace.tools.diagram.dot import dot
+from llm_trace.tools.diagram.drawing import Wish, drawing, graph_for
 from llm_trace.tools.diagram.graph import Edge, Graph, Group, Node, folded, graph_of
 from llm_trace.tools.diagram.layout import layout
 from llm_trace.tools.diagram.mermaid import MAX_EDGES, MAX_TEXT, mermaid
@@ -25,7 +26,7 @@ from llm_trace.tools.diagram.references import graph_of_lines
 from llm_trace.tools.diagram.svg import MOST_EDGES, MOST_NODES, svg
 from llm_trace.tools.loading import loaded
 
-from ..golden_files import DotFile, Drawing, MermaidFile, SvgFile
+from ..golden_files import DotFile, Drawing, JsonFile, MermaidFile, SvgFile, TikzFile
 from ..originals import FOLDER, ORIGINALS, original
 from ..program import run
 from .documents import ENTRIES, golden
@@ -173,7 +174,8 @@ def check_mermaid(text: str) -> None:
     assert {end for edge in edges for end in edge} <= {*nodes}
     assert text.count("subgraph ") == len(re.findall(r"^  end$", text, re.MULTILINE))
     known = (
-        r'%% .*|flowchart LR|  subgraph \w+\["[^"]*"\]|  end|  classDef .*|    \w+\[.*|  \w+ -.*'
+        r'%% .*|flowchart (?:LR|TB)|  subgraph \w+\["[^"]*"\]|  end|  classDef .*|    \w+\[.*|'
+        r"  \w+ -.*|  acc(?:Title|Descr): [A-Za-z0-9 ,.()=+*-]*"
     )
     assert all(re.fullmatch(known, line) for line in text.splitlines())
 
@@ -318,7 +320,28 @@ def lines_without_texts(text: str) -> frozenset[str]:
 
 def flowchart(text: str) -> frozenset[str]:
     """A Mermaid text has no quote in it, and ends with the line if it is a comment."""
-    return frozenset(re.sub(r'"[^"]*"|^%% .*', "TEXT", text).splitlines())
+    texts = r'"[^"]*"|^%% .*|(?<=^  accTitle: )[A-Za-z0-9 ,.()=+*-]*'
+    return frozenset(re.sub(texts, "TEXT", text, flags=re.MULTILINE).splitlines())
+
+
+def picture(text: str) -> frozenset[str]:
+    """A TikZ text whose braces are balanced, without what stands in the nodes."""
+    text = text.partition("\n")[2]  # without the title, which is a comment
+    depth = 0
+    for mark in re.findall(r"(?<!\\)(?:\\\\)*([{}])", text):
+        depth += {"{": 1, "}": -1}[mark]
+        assert depth >= 0
+    assert depth == 0
+    node = r"\\node\[[^\]]*\] (\(\w+\)) at \([0-9.]+,[0-9.]+\) \{.*\};"
+    lines = [re.sub(node, r"NODE \1", line) for line in text.splitlines()]
+    return frozenset(re.sub(r"\(-?[0-9.]+,-?[0-9.]+\)", "", line) for line in lines)
+
+
+def facts(text: str) -> frozenset[str]:
+    """The keys of a JSON text's objects."""
+    found = json.loads(text)
+    names = ("groups", "nodes", "edges")
+    return frozenset(f"{name}.{key}" for name in names for one in found[name] for key in one)
 
 
 PARTS: dict[str, Callable[[str], frozenset[str]]] = {
@@ -326,6 +349,8 @@ PARTS: dict[str, Callable[[str], frozenset[str]]] = {
     "dot": lines_without_texts,
     "svg": tags,
     "html": tags,
+    "tikz": picture,
+    "json": facts,
 }
 
 
@@ -363,13 +388,20 @@ def test_edges_that_need_not_cross_do_not() -> None:
     assert crossings(graph) == 0
 
 
-DRAWINGS: dict[str, type[Drawing]] = {"mermaid": MermaidFile, "dot": DotFile, "svg": SvgFile}
+DRAWINGS: dict[str, type[Drawing]] = {
+    "mermaid": MermaidFile,
+    "dot": DotFile,
+    "svg": SvgFile,
+    "tikz": TikzFile,
+    "json": JsonFile,
+}
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "html"])
 def test_draws_the_accepted_bytes(form: str, snapshot: SnapshotAssertion) -> None:
     """The page holds this drawing and is looked at in a browser."""
-    text = "".join(drawing(form, drawn("swiglu"), loaded("swiglu", None)))
+    trace = loaded("swiglu", None)
+    text = "".join(drawing(form, graph_for(trace, Wish(form)), trace))
     assert text.encode() == snapshot.use_extension(DRAWINGS[form])(name="swiglu")
 
 

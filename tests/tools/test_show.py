@@ -85,9 +85,10 @@ def test_the_way_back_stands_beside_the_way_there_where_it_fits() -> None:
     pair = re.compile(r"^POSITION-FORWARD  position=(\d).* POSITION-BACKWARD  position=\1")
     assert len(re.findall(pair.pattern, shown("swiglu", columns=80), re.MULTILINE)) == 2
     assert not re.search(pair.pattern, shown("swiglu", columns=60), re.MULTILINE)
-    # Backprop goes through time from the last step; beside the way there it has its order.
-    assert "step                 2" not in (wide := shown("rnn-bptt", columns=120))
-    assert re.search(r"^FORWARD .* BACKWARD ", wide, re.MULTILINE)
+    wide = shown("rnn-bptt", columns=160).splitlines()
+    heading = next(at for at, line in enumerate(wide) if re.match("FORWARD .* BACKWARD ", line))
+    # Backprop prints the last step first; beside the way there it has the order of that.
+    assert wide[heading + 1].split() == ["step", "0", "1", "2"] * 2
 
 
 def test_a_formula_is_told_once() -> None:
@@ -128,6 +129,12 @@ def test_only() -> None:
     assert refusal("show", GOLDEN / "swiglu.trace", "--only", "FIXTUR") == (
         "--only: expected a kind of the trace, found 'FIXTUR'; did you mean FIXTURE?"
     )
+
+
+def test_only_one_field_has_its_rows_names_and_nothing_else() -> None:
+    text = shown("attention-head", "--only", "SOFTMAX.output")
+    assert "4 thousand" in text
+    assert not re.search(r"\b(token|weights|maximum)\b", text)
 
 
 def test_a_name_its_file_a_pipe_and_json_lines_are_the_same() -> None:
@@ -312,6 +319,7 @@ def test_wrapping_breaks_no_name_and_no_number() -> None:
         words = {word for line in lines for word in re.findall(r"[\w-]+(?:\.\d+)?", line)}
         assert {"ATTENTION-BACKWARD", "concatenated-gradient", "1.5", "SCORE"} <= words
     assert max(map(len, wrapped(formula, 34))) <= 34
+    assert [*wrapped("f(1.5, 2.25)", 5)] == ["f(", "1.5,", "2.25)"]
 
 
 def test_a_start_loads_little_more_than_the_trace_itself() -> None:

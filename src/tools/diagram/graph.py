@@ -42,6 +42,10 @@ class Node(NamedTuple):
     family: str  # what it is folded with: kind and key
     members: int = 1  # how many nodes were folded into it
     total: int = 0  # of values, where `values` has the first alone
+    notes: tuple[str, ...] = ()  # lines below the label
+    column: int = -1  # of its step, where steps stand side by side
+    opposite: str = ""  # the id of the node that it stands beside, as its gradient
+    verdict: str = ""  # what a check said of it
 
 
 class Edge(NamedTuple):
@@ -66,12 +70,14 @@ class Graph(NamedTuple):
     groups: tuple[Group, ...]
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    figure: bool = False  # drawn from the top down, the way back beside the way there
 
 
-def graph_of(document: Document, title: str) -> Graph:
+def graph_of(document: Document, title: str, shown: int | None = SHOWN) -> Graph:
     """The graph that the declared formulas tell. Fields that are in none of them are left out.
 
-    Where the fixture is not known, its arrays are nodes without numbers.
+    Where the fixture is not known, its arrays are nodes without numbers. `shown` is how many values
+    of a field stand in its node, at most, None for all.
     """
     found: dict[FieldPlace, tuple[Entry, Field, list[FieldPlace]]] = {
         (entry.ordinal, declared.attribute): (entry, declared, places)
@@ -81,14 +87,14 @@ def graph_of(document: Document, title: str) -> Graph:
     }
     asked = dict.fromkeys(place for *_, places in found.values() for place in places)
     names = Names()
-    fixture = [_fixture_node(document, name, names) for record, name in asked if record is None]
+    fixture = [fixture_node(document, name, names) for record, name in asked if record is None]
     groups = [Group(names.of(FIXTURE), FIXTURE)] if fixture else []
     ids: dict[FieldPlace, str] = {(None, node.key): node.id for node in fixture}
     nodes = [*fixture]
     for entry in document.entries:
         group = Group(names.of(entry.path), cut(label(entry)))
         here = [
-            _field_node(document, entry, declared, group.id, names)
+            _field_node(document, entry, declared, group.id, names, shown)
             for declared in entry.record.fields
             if (place := (entry.ordinal, declared.attribute)) in asked or place in found
         ]
@@ -147,7 +153,7 @@ def folded(graph: Graph) -> Graph:
         Edge(ids[edge.source], ids[edge.target], edge.backward) for edge in graph.edges
     )
     headings = tuple(Group(identity, kind) for kind, identity in groups.items())
-    return Graph(graph.title, headings, tuple(nodes), tuple(edges))
+    return Graph(graph.title, headings, tuple(nodes), tuple(edges), graph.figure)
 
 
 def cut_down(graph: Graph, fits: Callable[[Graph], bool]) -> Graph:
@@ -161,7 +167,7 @@ def cut_down(graph: Graph, fits: Callable[[Graph], bool]) -> Graph:
         last = Node("left_out", graph.groups[-1].id, left_out, "", (), False, None, "", "")
         used = {node.group for node in (*nodes, last)}
         groups = tuple(group for group in groups if group.id in used)
-        drawn = Graph(graph.title, groups, (*nodes, last), edges)
+        drawn = Graph(graph.title, groups, (*nodes, last), edges, graph.figure)
         if fits(drawn):
             return drawn
     return graph
@@ -195,7 +201,12 @@ class Names:
 
 
 def _field_node(
-    document: Document, entry: Entry, declared: Field, group: str, names: Names
+    document: Document,
+    entry: Entry,
+    declared: Field,
+    group: str,
+    names: Names,
+    shown: int | None,
 ) -> Node:
     expression = formula_of(document, entry, declared)
     written = declared.key
@@ -208,7 +219,7 @@ def _field_node(
         group=group,
         label=written,
         shape="" if shape is None else cut(shape_text(shape)),
-        values=tuple(entry.number(declared, flat) for flat in range(min(count, SHOWN))),
+        values=tuple(entry.number(declared, flat) for flat in range(count)[:shown]),
         total=count,
         gradient=gradient_of(document, entry, declared) is not None,
         record=entry.ordinal,
@@ -217,7 +228,8 @@ def _field_node(
     )
 
 
-def _fixture_node(document: Document, name: str, names: Names) -> Node:
+def fixture_node(document: Document, name: str, names: Names) -> Node:
+    """A field of the fixture, without numbers where that is not known."""
     value: Any = getattr(document.fixture, name, None)
     known = isinstance(value, float | np.ndarray)
     return Node(

@@ -27,7 +27,7 @@ class Spot(NamedTuple):
 
 def layout(graph: Graph) -> dict[str, Spot]:
     """A spot for each node, in the order of the nodes."""
-    edges = _acyclic(graph)
+    edges = acyclic(graph)
     depth = _columns(graph, edges)
     columns: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
     for node in graph.nodes:
@@ -46,7 +46,7 @@ def layout(graph: Graph) -> dict[str, Spot]:
     return {node.id: Spot(depth[node.id], rows[node.id]) for node in graph.nodes}
 
 
-def _acyclic(graph: Graph) -> list[Edge]:
+def acyclic(graph: Graph) -> list[Edge]:
     """The edges without those that lead back to a node on the way to themselves."""
     following: dict[str, list[Edge]] = {node.id: [] for node in graph.nodes}
     for edge in graph.edges:
@@ -74,10 +74,10 @@ def _acyclic(graph: Graph) -> list[Edge]:
 def _columns(graph: Graph, edges: Sequence[Edge]) -> dict[str, int]:
     """The column of each node."""
     gradients = {node.id for node in graph.nodes if node.gradient}
-    depth = _depths(edges, dict.fromkeys((node.id for node in graph.nodes), 0))
+    depth = depths(edges, dict.fromkeys((node.id for node in graph.nodes), 0))
     ahead = max((column for node, column in depth.items() if node not in gradients), default=0)
     first = {node.id: ahead + 1 if node.id in gradients else 0 for node in graph.nodes}
-    depth = _depths(edges, first) if len(gradients) < len(first) else depth
+    depth = depths(edges, first) if len(gradients) < len(first) else depth
     taken: dict[str, list[int]] = {}
     for edge in edges:
         taken.setdefault(edge.source, []).append(depth[edge.target])
@@ -86,7 +86,7 @@ def _columns(graph: Graph, edges: Sequence[Edge]) -> dict[str, int]:
     return depth | {node: min(targets) - 1 for node, targets in taken.items()}
 
 
-def _depths(edges: Sequence[Edge], first: Mapping[str, int]) -> dict[str, int]:
+def depths(edges: Sequence[Edge], first: Mapping[str, int]) -> dict[str, int]:
     """The longest way to each node, counted in edges, from the column where it may stand first."""
     following: dict[str, list[str]] = {node: [] for node in first}
     waiting = dict.fromkeys(first, 0)

@@ -6,6 +6,7 @@ first the values leave the nodes, then the nodes of all records of a kind become
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...escaping import visible
@@ -15,6 +16,7 @@ from .labels import details, heading
 MAX_EDGES = 499
 MAX_TEXT = 49_000
 _LEAST = 10  # characters of a node
+_LONGEST = 500  # characters of a description
 _ENTITIES = {
     "#": "#35;",
     '"': "#quot;",
@@ -41,19 +43,37 @@ def _fits(graph: Graph) -> bool:
 
 
 def _lines(graph: Graph) -> Iterator[str]:
-    yield f"%% {_escaped(graph.title)}\nflowchart LR\n"
+    yield f"%% {_escaped(graph.title)}\nflowchart {'TB' if graph.figure else 'LR'}\n"
+    yield f"  accTitle: {_plain(graph.title)}\n  accDescr: {_plain(_counts(graph))}\n"
     for group, members in by_group(graph):
         yield f'  subgraph group_{group.id}["{_escaped(group.label)}"]\n'
         for node in members:
-            yield f'    {node.id}["{_text(node)}"]{":::gradient" if node.gradient else ""}\n'
+            style = node.verdict or ("gradient" if node.gradient else "")
+            yield f'    {node.id}["{_text(node)}"]{style and f":::{style}"}\n'
         yield "  end\n"
     for edge in graph.edges:
         yield f"  {edge.source} {'-.->' if edge.backward else '-->'} {edge.target}\n"
     yield "  classDef gradient stroke:#b3541e,stroke-dasharray:4 2\n"
+    for style, colour in (("right", "#1a7f37"), ("wrong", "#cf222e")):
+        if any(node.verdict == style for node in graph.nodes):
+            yield f"  classDef {style} stroke:{colour},stroke-width:3px\n"
 
 
 def _text(node: Node) -> str:
-    return "<br/>".join(_escaped(line) for line in (heading(node), *details(node)))
+    return "<br/>".join(_escaped(line) for line in (heading(node), *node.notes, *details(node)))
+
+
+def _counts(graph: Graph) -> str:
+    back = sum(1 for edge in graph.edges if edge.backward)
+    return (
+        f"{len(graph.nodes)} nodes and {len(graph.edges)} edges, {back} of them dashed, on the way "
+        "back. An edge leads from what is used to what is worked out from it."
+    )
+
+
+def _plain(text: str) -> str:
+    """A text for screen readers, without the marks that Mermaid takes for its own."""
+    return re.sub(r"[^A-Za-z0-9 ,.()=+*-]", " ", visible(text))[:_LONGEST]
 
 
 def _escaped(text: str) -> str:
@@ -62,4 +82,4 @@ def _escaped(text: str) -> str:
 
 
 def _bare(graph: Graph) -> Graph:
-    return graph._replace(nodes=tuple(node._replace(values=()) for node in graph.nodes))
+    return graph._replace(nodes=tuple(node._replace(values=(), total=0) for node in graph.nodes))

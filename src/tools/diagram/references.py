@@ -8,22 +8,65 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from ...report.lines import Line, TraceError
+from ...usage import UsageError
 from .graph import SHOWN, Edge, Graph, Group, Names, Node, cut
 
 CALLED = ("label", "name", "id", "tensor", "operation", "stage", "role", "parameter")
-FROM = ("sources", "source", "parents", "parent", "operands", "storage", "identity", "branch")
-TO = ("child", "children", "result")
+FROM = (
+    *("sources", "source", "parents", "parent", "operands", "inputs", "args", "prev", "src"),
+    *("storage", "identity", "branch"),
+)
+TO = ("child", "children", "result", "results", "outputs", "next", "dst")
 KEYS = ("position", "index", "step", "row", "query", "head", "token", "topology", "reverse", "case")
-NUMBERS = ("values", "value", "output", "gradient", "contribution", "contributions", "adjoint")
+NUMBERS = (
+    *("values", "value", "data", "output", "gradient", "grad", "contribution", "contributions"),
+    "adjoint",
+)
+GRADIENTS = ("gradient", "adjoint", "contribution")
 SHAPES = ("shape", "output-shape")
 MAX_LEAVES = 100_000
 
 
-def graph_of_lines(lines: Sequence[Line], title: str) -> Graph:
+class Leading(NamedTuple):
+    """The fields whose names lead to a record, and those that lead from it to others."""
+
+    here: Sequence[str] = FROM
+    on: Sequence[str] = TO
+
+
+def leading(maps: Iterable[str]) -> Leading:
+    """What `inputs->outputs` says, or several such. Raises UsageError."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for text in maps:
+        parts = [*map(str.strip, text.split("->"))]
+        if len(parts) != 2 or not any(parts):
+            raise UsageError("--edges", "FIELDS->FIELDS, such as inputs->outputs", f"{text!a}")
+        for side, part in zip(sides, parts, strict=True):
+            side += [_hyphenated(key.strip()) for key in part.split(",") if key.strip()]
+    return Leading(*sides) if any(sides) else Leading()
+
+
+def left_out(lines: Sequence[Line], leads: Leading) -> list[str]:
+    """The fields that name other records throughout, and lead nowhere."""
+    records = [line for line in lines if line.parts and not line.frame()]
+    known = {name for line in records for name in _called(line)}
+    naming: dict[str, bool] = {}
+    for line in records:
+        own = {*_called(line)}
+        for part in line.parts:
+            names = [name for name in part.text.split(",") if _is_name(name)]
+            others = bool(names) and all(name in known and name not in own for name in names)
+            naming[part.key] = naming.get(part.key, True) and (others or part.text == "none")
+    used = {*leads.here, *leads.on, *CALLED, *KEYS}
+    return [key for key, always in naming.items() if always and _hyphenated(key) not in used]
+
+
+def graph_of_lines(lines: Sequence[Line], title: str, leads: Leading | None = None) -> Graph:
     """A node for each record with fields, in order, and one for each name that no record bears.
 
     A name means the last record before that is called so, or else the first one after. Raises
@@ -39,7 +82,7 @@ def graph_of_lines(lines: Sequence[Line], title: str) -> Graph:
     leaves: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
     for here, line in enumerate(records):
-        for forward, name in _references(line):
+        for forward, name in _references(line, leads or Leading()):
             bearer = _bearer(bearers.get(name, ()), here)
             if bearer is not None:
                 other = nodes[bearer]
@@ -71,12 +114,13 @@ def _called(line: Line) -> Iterator[str]:
             yield part.text
 
 
-def _references(line: Line) -> Iterator[tuple[bool, str]]:
+def _references(line: Line, leads: Leading) -> Iterator[tuple[bool, str]]:
     """Whether a name leads here, and the name."""
     for part in line.parts:
         key = _hyphenated(part.key)
-        if key in FROM + TO:
-            yield from ((key in FROM, name) for name in part.text.split(",") if _is_name(name))
+        here = key in leads.here
+        if here or key in leads.on:
+            yield from ((here, name) for name in part.text.split(",") if _is_name(name))
 
 
 def _node(line: Line, ordinal: int, names: Names) -> Node:
@@ -93,7 +137,8 @@ def _node(line: Line, ordinal: int, names: Names) -> Node:
         shape=cut(next((texts[key] for key in SHAPES if key in texts), "")),
         values=tuple(cut(found[0]) for found in shown),
         total=len(re.findall(r"[^\[\],|; ]+", numbers)) if len(shown) == SHOWN else len(shown),
-        gradient="gradient" in texts or "adjoint" in texts or "contribution" in texts,
+        gradient=any(key in texts for key in GRADIENTS)
+        or ("grad" in texts and not texts.keys() & {*NUMBERS[:4]}),
         record=ordinal,
         key=label,
         family=line.kind,
