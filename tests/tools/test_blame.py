@@ -7,6 +7,8 @@ import pytest
 
 from llm_trace.core.numerics.digits import fixed
 from llm_trace.report.records import Field
+from llm_trace.tools.blame.facts import facts
+from llm_trace.tools.blame.text import lines
 from llm_trace.tools.formulas.document import Entry
 from llm_trace.traces import entries
 
@@ -92,3 +94,71 @@ def test_a_wrong_operation_is_named_alone(bug: str, dtype: str) -> None:
     assert len(port.touched) == 1
     blamed = guilty_kinds(judge(port, text, dtype))
     assert blamed == port.touched
+
+
+def judged_lines(port: Port, dtype: str | None = None) -> list[str]:
+    return [*lines(facts(judge(port, port.text(repr), dtype)))]
+
+
+def test_what_is_off_everywhere_at_one_level_is_told_once() -> None:
+    def eight_bits(entry: Entry, declared: Field, expression: str) -> str:
+        return f"({expression}) * 1.002" if "@" in expression else expression
+
+    told = judged_lines(Port("encoder-block", rewrite=eight_bits))
+    assert told[0].startswith("first: ATTENTION-HEAD[head=0,position=0].query")
+    systemic = [line for line in told if line.startswith("systemic")]
+    assert systemic[0].startswith("systemic: every product is off by 2.0e-3 to 2.0e-3 of its size")
+    assert not [line for line in told if line.startswith(("guilty", "hypothesis"))]
+
+
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("command", ["swiglu", "gru", "attention-head"])
+def test_the_precision_is_told_from_the_numbers(command: str, dtype: str) -> None:
+    port = Port(command, dtype=dtype)
+    for form in (repr, fixed, SPELLED["9 digits"]):
+        verdict = judge(port, port.text(form))
+        assert (verdict.dtype, len(verdict.guilty)) == (dtype, 0)
+
+
+def test_what_a_precision_cannot_show_is_undecidable() -> None:
+    def outside(_: Entry, __: Field, expression: str) -> str:
+        return expression.replace("sqrt(variance + epsilon)", "(sqrt(variance) + epsilon)")
+
+    for rewrite in (None, outside):
+        told = judged_lines(Port("encoder-block", dtype="bfloat16", rewrite=rewrite), "bfloat16")
+        assert told[0] == "first: none, every number follows from the port's own operands"
+        unclear = "undecidable in bfloat16: epsilon outside the root, in LAYER-NORM.normalized"
+        assert [line for line in told if line.startswith(unclear)]
+    told = judged_lines(Port("encoder-block", dtype="float32"), "float32")
+    assert not [line for line in told if line.startswith("undecidable")]
+
+
+def test_two_mistakes_are_both_named() -> None:
+    def rewrite(_: Entry, declared: Field, expression: str) -> str:
+        changes = {"candidate": ("tanh", "sigmoid"), "kept": ("Gates.update", "Gates.reset")}
+        right, wrong = changes.get(declared.key, ("", ""))
+        return expression.replace(right, wrong) if right else expression
+
+    port = Port("gru", rewrite=rewrite)
+    told = judged_lines(port)
+    assert guilty_kinds(judge(port, port.text(repr))) == port.touched
+    assert port.touched >= {"STATE.candidate", "STATE.kept"}
+    said = [line for line in told if line.startswith("hypothesis")]
+    assert any(
+        "sigmoid for tanh explains every wrong number of STATE.cand" in line for line in said
+    )
+
+
+def test_a_mistake_between_what_is_printed_is_found_there() -> None:
+    def rewrite(_: Entry, declared: Field, expression: str) -> str:
+        return (
+            expression.replace("silu(", "sigmoid(") if declared.key == "gate-silu" else expression
+        )
+
+    port = Port("swiglu", rewrite=rewrite)
+    text = port.text(repr, lambda _, declared: declared.key in ("input", "output"))
+    verdict = judge(port, text)
+    assert guilty_kinds(verdict) == {"POSITION-FORWARD.output"}
+    told = [*lines(facts(verdict))]
+    assert told[2].startswith("  by way of POSITION-FORWARD.gated, POSITION-FORWARD.gate-silu")
+    assert any("sigmoid for SiLU explains every wrong number" in line for line in told)

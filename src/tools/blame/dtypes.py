@@ -26,6 +26,18 @@ def dtype_of(given: Iterable[Given]) -> str:
     return "float64"
 
 
+def may_be(given: Iterable[Given], dtype: str) -> bool:
+    """Whether every number may be one of a type, as far as its digits tell."""
+    return all(
+        bool(np.all(np.abs(one.values - nearest(one.values, _BITS[dtype])) <= _slack(one)))
+        for one in given
+    )
+
+
+def _slack(one: Given) -> Array:
+    return one.half + 4.0 * UNITS["float64"] * np.abs(one.values)
+
+
 def nearest(values: Array, bits: int) -> Array:
     """The nearest numbers of so many binary digits, whatever their exponents."""
     mantissa, exponent = np.frexp(values)

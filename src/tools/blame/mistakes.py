@@ -84,8 +84,8 @@ MISTAKES = (
     Mistake("log left out", "log_softmax(A) -> softmax(A)"),
     Mistake("epsilon outside the root", "sqrt(A + epsilon) -> (sqrt(A) + epsilon)", _SMALL),
     Mistake("epsilon left out", "sqrt(A + epsilon) -> sqrt(A)", _SMALL),
-    Mistake("epsilon of 1e-5", "epsilon -> 1e-5", _SMALL),
-    Mistake("epsilon of 1e-6", "epsilon -> 1e-6", _SMALL),
+    Mistake("epsilon of 1e-5", "epsilon -> 1e-5"),
+    Mistake("epsilon of 1e-6", "epsilon -> 1e-6"),
     Mistake("root left out", "A / sqrt(B) -> A / B"),
     Mistake(
         "variance by n - 1",

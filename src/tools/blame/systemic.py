@@ -16,13 +16,14 @@ from .shadows import Cell
 from .verdict import Verdict
 
 _LEAST = 3  # kinds of fields that must be off
-_PART = 0.8  # of the judged fields of that operation
-_SPREAD = 1e3  # between the smallest and the largest level
+_PART = 0.6  # of the judged fields of that operation
+_SPREAD = 1e4  # between the small and the large levels
+_MOST = 0.05  # of its size; what is further off is no rounding
 _OPERATIONS: dict[str, Callable[[str], bool]] = {
     "product": lambda text: "@" in text or "products" in text,
     "root": lambda text: "sqrt(" in text or "norm(" in text,
     "function": lambda text: bool(re.search(r"\b(exp|log|silu\w*|sigmoid|tanh|softmax)\(", text)),
-    "operation": lambda _: True,
+    "operation": lambda text: bool(re.search(r"[-+*/@(]", text)),
 }
 
 
@@ -48,9 +49,9 @@ def systemic(verdict: Verdict) -> Systemic | None:
         fields = [*dict.fromkeys(map(_kind, guilty))]
         if len(guilty) < len(verdict.guilty) or len(fields) < _LEAST:
             continue
-        levels = [_level(cell) for cell in guilty]
-        least, most = min(levels), max(levels)
-        even = most <= min(_SPREAD * least, 0.05)
+        levels = sorted(map(_level, guilty))
+        least, most = levels[len(levels) // 10], levels[-1 - len(levels) // 10]
+        even = most <= min(_SPREAD * least, _MOST)
         if len(guilty) >= _PART * max(len(of_kind), 1) and even:
             return Systemic(
                 operation, fields, len(guilty), len(of_kind), least, most, _like(verdict, levels)
@@ -62,7 +63,8 @@ def _like(verdict: Verdict, levels: Sequence[float]) -> str | None:
     """The type whose rounding would be of that size."""
     typical = float(np.median(levels))
     for name, unit in UNITS.items():
-        if unit > UNITS[verdict.dtype] and 0.05 * unit <= typical <= 8.0 * unit:
+        uneven = levels[-1] > 2.0 * levels[0]
+        if unit > UNITS[verdict.dtype] and 0.05 * unit <= typical <= 2.0 * unit and uneven:
             return name
     return None
 

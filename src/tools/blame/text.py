@@ -67,7 +67,7 @@ def of_all(systemic: Systemic) -> str:
     """What is off everywhere, by how much, and what that is like."""
     what = "every operation" if systemic.operation == "operation" else f"every {systemic.operation}"
     sizes = f"{scientific(systemic.least, 1)} to {scientific(systemic.most, 1)} of its size"
-    like = f", as {systemic.like} rounds" if systemic.like else ""
+    like = f", as {systemic.like} rounds (--dtype)" if systemic.like else ""
     counts = f"{systemic.wrong} of {systemic.judged} fields"
     return f"{what} is off by {sizes}{like}: {counts}, in {names(systemic.fields)}"
 

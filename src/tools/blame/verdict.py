@@ -11,7 +11,7 @@ from ...report.records import Field
 from ..formulas.document import Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of
 from ..formulas.scope import Unexplained, evaluated
-from .dtypes import dtype_of
+from .dtypes import dtype_of, may_be
 from .ports import UNITS, Given, Port
 from .reference import real, size_of
 from .shadows import Cell, Shadows, fields_of, judged, merged
@@ -78,10 +78,26 @@ class Verdict(NamedTuple):
 
 @np.errstate(all="ignore")
 def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -> Verdict:
-    """Judge everything that the port printed."""
+    """Judge everything that the port printed.
+
+    Where nobody says its precision and its numbers do not tell it, it is the widest in which
+    nothing is wrong.
+    """
     said = {given.dtype for given in port.numbers.values()}
     alone = said.pop() if len(said) == 1 else None
-    told = dtype or alone or dtype_of(_worked_out(port, reference))
+    given = [] if dtype or alone else [*_worked_out(port, reference)]
+    told = dtype or alone or dtype_of(given)
+    verdict = _verdict_as(told, title, port, reference, inferred=not (dtype or alone))
+    for narrower in ("float32", "float16", "bfloat16") if told == "float64" else ():
+        if verdict.introduces and verdict.inferred and may_be(given, narrower):
+            other = _verdict_as(narrower, title, port, reference, inferred=True)
+            verdict = verdict if other.introduces else other
+    return verdict
+
+
+def _verdict_as(
+    told: str, title: str, port: Port, reference: Document, *, inferred: bool
+) -> Verdict:
     document = merged(reference, port)
     shadows = Shadows(reference, document, port.numbers, UNITS[told])
     untold: dict[str, dict[str, None]] = {}
@@ -111,7 +127,7 @@ def verdict_on(title: str, port: Port, reference: Document, dtype: str | None) -
         title,
         port,
         told,
-        not (dtype or alone),
+        inferred,
         shadows,
         cells,
         guilty,
