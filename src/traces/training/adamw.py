@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import backward, constant, mul, parameter
+from ...core.autodiff.tensor import first_non_finite
 from ...core.errors import OutOfRange
 from ...core.nn.adamw import (
     AdamW,
@@ -161,7 +162,13 @@ def points(fixture: AdamWFixture) -> Iterator[Point]:
     sgd = adamw = fixture.start
     for step in range(fixture.steps + 1):
         yield Point(step=step, sgd=sgd, adamw=adamw)
-        sgd = sgd - rate * (curvature * sgd)
+        with np.errstate(all="ignore"):  # what leaves the finite range is refused by name
+            sgd = sgd - rate * (curvature * sgd)
+        at = first_non_finite(sgd)
+        if at is not None:
+            part = f"x after step {step + 1}"
+            found = float(sgd[at])
+            raise OutOfRange(layer="descent", part=part, expected="a finite number", found=found)
         if step < fixture.steps:
             adamw = stepped(optimizer, adamw, curvature * adamw)
 
