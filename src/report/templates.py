@@ -204,7 +204,8 @@ def spelled(value: Any, spelling: str, style: Style) -> Iterable[str]:
     """A fact as text, in pieces."""
     if isinstance(value, Record):
         return value.text(style)
-    value = getattr(value, "value", value)  # a tensor's
+    if not isinstance(value, Exception):
+        value = getattr(value, "value", value)  # a tensor's
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.shape):
         value = value.item()
     words = spelling.split()

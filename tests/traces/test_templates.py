@@ -128,7 +128,7 @@ def short(values: Any) -> Any:
 
 
 def kinds(text: str) -> list[str]:
-    return [re.split("[=:]", line)[0] for line in text.splitlines()]
+    return [re.split("[=: ]", line)[0] for line in text.splitlines()]
 
 
 def spelled(values: Any, digits: int) -> str:
