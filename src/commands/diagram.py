@@ -24,13 +24,16 @@ children and next; --edges says which others do.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..output import emit, output_option
 from ..usage import UsageError, tool
 from . import offered
+
+if TYPE_CHECKING:
+    from ..tools.diagram.marks import Marks
 
 
 @tool("diagram", help=__doc__)
@@ -92,8 +95,17 @@ from . import offered
     metavar="FILE",
     help="The numbers that the trace starts from, in any form that a fixture has.",
 )
+@click.option(
+    "--blame",
+    "port",
+    type=click.Path(),
+    metavar="PORT",
+    help="Colour what another program printed: guilty, inherited, right, and unseen.",
+)
 @output_option
-def command(source: str, fixture: str | None, output: str | None, **options: Any) -> None:
+def command(
+    source: str, fixture: str | None, port: str | None, output: str | None, **options: Any
+) -> None:
     """Draw one trace."""
     from ..tools.diagram.drawing import Wish, drawing, graph_for
     from ..tools.loading import loaded
@@ -101,7 +113,15 @@ def command(source: str, fixture: str | None, output: str | None, **options: Any
     wishes = {name: value for name, value in options.items() if value is not None}
     wish = Wish(**wishes | {"form": form_of(options["form"], output)})
     trace = loaded(source, fixture)
-    emit(drawing(wish.form, graph_for(trace, wish), trace), output)
+    graph = graph_for(trace, wish, _marks(source, fixture, port) if port else None)
+    emit(drawing(wish.form, graph, trace), output)
+
+
+def _marks(source: str, fixture: str | None, port: str) -> Marks:
+    from ..tools.blame.marking import marks
+    from .blame import judged
+
+    return marks(judged(source, port, fixture, None, None))
 
 
 def form_of(asked: str | None, output: str | None) -> str:

@@ -32,6 +32,7 @@ def _node(node: Node) -> dict[str, object]:
         "notes": [*map(visible, node.notes)],
     }
     plain = {"shape": "", "values": [], "notes": [], "opposite": "", "verdict": "", "column": -1}
+    del told["merged"]
     return {key: value for key, value in told.items() if plain.get(key, told) != value}
 
 

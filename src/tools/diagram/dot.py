@@ -43,9 +43,16 @@ def _label(node: Node) -> str:
     return text
 
 
+_VERDICTS = {
+    "guilty": " color=red penwidth=3",
+    "inherited": " color=darkgoldenrod penwidth=2",
+    "right": " color=darkgreen penwidth=2",
+    "unseen": " color=gray fontcolor=gray",
+}
+
+
 def _style(node: Node) -> str:
-    colours = {"wrong": " color=red penwidth=3", "right": " color=darkgreen penwidth=2"}
-    return (" style=dashed" if node.gradient else "") + colours.get(node.verdict, "")
+    return (" style=dashed" if node.gradient else "") + _VERDICTS.get(node.verdict, "")
 
 
 def _quoted(*lines: str) -> str:

@@ -14,6 +14,7 @@ from ..places import at_path
 from ..show.text import short
 from .graph import SHOWN, Graph, Node, folded, graph_of
 from .kinds import kinds
+from .marks import Marks, marked
 from .overview import overview
 from .references import graph_of_lines, leading, left_out
 from .ways import BOOKKEEPING
@@ -57,8 +58,8 @@ class NothingToDraw(Unexpected):
     """A trace, or a part of one, whose nodes no edge joins."""
 
 
-def graph_for(trace: Loaded, wish: Wish) -> Graph:
-    """The graph that is wished for. Raises LlmTraceError where it has no edges."""
+def graph_for(trace: Loaded, wish: Wish, marks: Marks | None = None) -> Graph:
+    """The graph that is wished for, with `marks` on it. Raises LlmTraceError without edges."""
     level = wish.level or ("overview" if wish.form in _OVERVIEW and not wish.around else "records")
     if wish.fold and level == "records":
         level = "kinds"
@@ -72,6 +73,8 @@ def graph_for(trace: Loaded, wish: Wish) -> Graph:
         graph = _kept(graph, lambda node: not node.gradient)
     if not graph.edges and wish.form != "html":
         raise NothingToDraw(printable(trace.file), *_nothing(trace, wish))
+    if marks:
+        graph = marked(graph, marks, each=level != "overview")
     if wish.direction:
         graph = graph._replace(figure=wish.direction == "down")
     return graph._replace(nodes=tuple(_with_values(node, wish) for node in graph.nodes))

@@ -46,6 +46,7 @@ class Node(NamedTuple):
     column: int = -1  # of its step, where steps stand side by side
     opposite: str = ""  # the id of the node that it stands beside, as its gradient
     verdict: str = ""  # what a check said of it
+    merged: tuple[str, ...] = ()  # the families of operations that are drawn in it
 
 
 class Edge(NamedTuple):

@@ -42,6 +42,14 @@ def _fits(graph: Graph) -> bool:
     return len("".join(_lines(graph))) <= MAX_TEXT
 
 
+_VERDICTS = {
+    "guilty": "stroke:#cf222e,stroke-width:4px",
+    "inherited": "stroke:#9a6700,stroke-width:2px",
+    "right": "stroke:#1a7f37,stroke-width:2px",
+    "unseen": "opacity:0.55",
+}
+
+
 def _lines(graph: Graph) -> Iterator[str]:
     yield f"%% {_escaped(graph.title)}\nflowchart {'TB' if graph.figure else 'LR'}\n"
     yield f"  accTitle: {_plain(graph.title)}\n  accDescr: {_plain(_counts(graph))}\n"
@@ -54,9 +62,9 @@ def _lines(graph: Graph) -> Iterator[str]:
     for edge in graph.edges:
         yield f"  {edge.source} {'-.->' if edge.backward else '-->'} {edge.target}\n"
     yield "  classDef gradient stroke:#b3541e,stroke-dasharray:4 2\n"
-    for style, colour in (("right", "#1a7f37"), ("wrong", "#cf222e")):
-        if any(node.verdict == style for node in graph.nodes):
-            yield f"  classDef {style} stroke:{colour},stroke-width:3px\n"
+    for word, style in _VERDICTS.items():
+        if any(node.verdict == word for node in graph.nodes):
+            yield f"  classDef {word} {style}\n"
 
 
 def _text(node: Node) -> str:

@@ -152,6 +152,9 @@ class _Drawing:
             family=f"{bundle.kind}.{operation.key}",
             notes=(*notes,),
             column=column,
+            merged=tuple(
+                f"{self._bundles.all[one.place[0]].kind}.{one.key}" for one in operation.before
+            ),
         )
 
     def _notes(self, operation: Operation) -> Iterator[str]:

@@ -33,7 +33,9 @@ _STYLE = """
   .node .label { font-weight: bold; }
   .node .record { fill: #5a5a5a; }
   .node.right rect { stroke: #1a7f37; stroke-width: 2.5; }
-  .node.wrong rect { fill: #ffebe9; stroke: #cf222e; stroke-width: 2.5; }
+  .node.guilty rect { fill: #ffebe9; stroke: #cf222e; stroke-width: 2.5; }
+  .node.inherited rect { fill: #fff8c5; stroke: #9a6700; stroke-width: 1.5; }
+  .node.unseen { opacity: 0.55; }
   .edge { fill: none; stroke: #4a6fa5; stroke-opacity: 0.6; }
   .edge.backward { stroke: #b3541e; stroke-dasharray: 5 3; }
   @media (prefers-color-scheme: dark) {
@@ -43,7 +45,8 @@ _STYLE = """
     .node text { fill: #f0f0f0; }
     .node .record { fill: #b8b8b8; }
     .node.right rect { stroke: #3fb950; }
-    .node.wrong rect { fill: #4c1619; stroke: #f85149; }
+    .node.guilty rect { fill: #4c1619; stroke: #f85149; }
+    .node.inherited rect { fill: #3a2d00; stroke: #d29922; }
     .edge { stroke: #8fb3e8; }
     .edge.backward { stroke: #f0a06c; }
   }

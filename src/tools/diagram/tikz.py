@@ -23,7 +23,8 @@ _STYLE = r"""\begin{tikzpicture}[x=0.75pt,y=-0.75pt,
   every node/.style={draw=blue!45!black,rounded corners=2pt,inner sep=2pt,align=center,
     font=\ttfamily\scriptsize},
   gradient/.style={draw=orange!65!black,densely dashed},
-  wrong/.style={draw=red,very thick}, right/.style={draw=green!60!black,very thick},
+  guilty/.style={draw=red,very thick}, inherited/.style={draw=orange!80!black,thick},
+  right/.style={draw=green!60!black,thick}, unseen/.style={draw=gray,text=gray},
   edge/.style={->,blue!45!black}, backward/.style={->,orange!65!black,densely dashed}]
 """
 
