@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from llm_trace.fixtures.showing import shown
-from llm_trace.tools.emit.plan import plan_of
+from llm_trace.tools.emit.plan import Plan, plan_of
 from llm_trace.tools.loading import computed
 from llm_trace.traces import find
 
@@ -51,10 +51,7 @@ def made(trace: str, language: str, float32: bool) -> list[str]:
     """The command that runs a port."""
     if shutil.which(TOOLS[language]) is None:
         pytest.skip(f"no {TOOLS[language]} here")
-    entry = find(trace)
-    assert entry
-    plan = plan_of(entry.load().name, computed(entry, fixture(trace))[1])
-    source = Writer(trace, language, plan).source(float32)
+    source = Writer(trace, language, plan(trace)).source(float32)
     stem = f"{trace}-{language}-{32 if float32 else 64}"
     file, program = FOLDER / f"{stem}.{ENDINGS[language]}", FOLDER / stem
     file.write_text(source, "ascii")
@@ -68,6 +65,14 @@ def made(trace: str, language: str, float32: bool) -> list[str]:
         timeout=60,
     )
     return [str(program)]
+
+
+@cache
+def plan(trace: str) -> Plan:
+    """What the program of a trace prints, on the numbers of its fixture."""
+    entry = find(trace)
+    assert entry
+    return plan_of(entry.load().name, computed(entry, fixture(trace))[1])
 
 
 def printed(trace: str, language: str, float32: bool, bug: int = 0) -> str:

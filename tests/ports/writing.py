@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llm_trace.tools.emit.language import Language
 from llm_trace.tools.emit.plan import Plan
 from llm_trace.tools.emit.program import LANGUAGES, program
 
@@ -135,26 +136,13 @@ class Writer:
         return {*re.findall(r"^(\w+) = ", self.text, flags=re.M)}
 
     def source(self, float32: bool) -> str:
-        """The whole program: the computation, and all that it can print uncommented."""
-        filled = self.plan._replace(
-            kinds=tuple(
-                tuple(
-                    group._replace(puts=puts)
-                    for group in groups
-                    if (puts := tuple(p for p in group.puts if p.known or p.values in self.names()))
-                    or group.live
-                )
-                for groups in self.plan.kinds
-            )
-        )
-        text = program(self.known, filled, self.trace, None, most=10**6)
-        mark = re.escape(self.known.remark)
-        text = re.sub(rf"^( *){mark} (?= *(?:for |record\(|put\(|\}}))", r"\1", text, flags=re.M)
-        if float32:
-            text = text.replace("typedef double", "typedef float").replace("= f64;", "= f32;")
+        """The whole program."""
         reals = f"const Reals = Float{32 if float32 else 64}Array;\n"
         start = reals * (self.language == "javascript") + self.code()
-        return re.sub(rf"^ *{mark} YOUR CODE.*", lambda _: start, text, flags=re.M)
+        text = filled(self.known, self.plan, self.trace, start, self.names())
+        if float32:
+            text = text.replace("typedef double", "typedef float").replace("= f64;", "= f32;")
+        return text
 
     def code(self) -> str:
         """What stands in the program's own place."""
@@ -231,6 +219,23 @@ class Writer:
         return isinstance(value, np.ndarray) or (
             isinstance(value, tuple) and all(isinstance(item, int) for item in value)
         )
+
+
+def filled(language: Language, plan: Plan, trace: str, code: str, names: set[str]) -> str:
+    """The emitted program with that code, and all that is known after it uncommented."""
+    kinds = tuple(
+        tuple(
+            group._replace(puts=puts)
+            for group in groups
+            if (puts := tuple(put for put in group.puts if put.known or put.values in names))
+            or group.live
+        )
+        for groups in plan.kinds
+    )
+    text = program(language, plan._replace(kinds=kinds), trace, None, most=10**6)
+    mark = re.escape(language.remark)
+    text = re.sub(rf"^( *){mark} (?= *(?:for |record\(|put\(|\}}))", r"\1", text, flags=re.M)
+    return re.sub(rf"^ *{mark} YOUR CODE.*", lambda _: code, text, flags=re.M)
 
 
 def flat_index(loops: list[tuple[str, int]]) -> str:

@@ -33,8 +33,9 @@ def record(start):  # begins a record
 
 
 def put(key, values, i, n):  # numbers i * n to i * n + n
-    run = (values.reshape(-1) if hasattr(values, "reshape") else numbers(values))[i * n : i * n + n]
-    print(f" {key}=" + (",".join(f"{float(x):.12f}" for x in run) or "none"), end="")
+    run = slice(i * n, i * n + n)
+    run = values.reshape(-1)[run].tolist() if hasattr(values, "reshape") else numbers(values)[run]
+    print(f" {key}=" + (",".join(f"{x:.12f}" for x in run) or "none"), end="")
 
 """
     opening = """
