@@ -25,7 +25,7 @@ class _Layout(NamedTuple):
 
     broad: bool  # a statement a line, rather than a record
     all_groups: bool  # rather than the first of a kind, and the names of the others
-    width: int = WIDTH  # of lines with several lists
+    width: int = WIDTH  # of lines with several lists, and records too where they have to share
 
 
 _LAYOUTS = (
@@ -34,6 +34,7 @@ _LAYOUTS = (
     _Layout(False, True),
     _Layout(False, False),
     _Layout(False, False, 3 * WIDTH),
+    _Layout(False, False, 6 * WIDTH),
 )
 
 
@@ -60,13 +61,26 @@ def _lines(
     yield from definitions(language, plan.fixture, layout.width)
     yield from _named(language.helpers, plan).splitlines()
     yield from _named(language.opening, plan).splitlines()
+    for line in _records(language, plan, layout):
+        yield f"{language.margin}{line}"
+    yield from _named(language.closing, plan).splitlines()
+
+
+def _records(language: Language, plan: Plan, layout: _Layout) -> Iterator[str]:
+    sharing: dict[bool, list[str]] = {True: [], False: []}
     for groups in plan.kinds:
         shown = groups if layout.all_groups else groups[:1]
         for at, group in enumerate(shown):
             told = _others(groups[1:]) if len(shown) < len(groups) and at == 0 else ""
-            for line in _block(language, group, layout, told):
-                yield f"{language.margin}{line}"
-    yield from _named(language.closing, plan).splitlines()
+            alone = group.loops or told or (group.live and not all(put.known for put in group.puts))
+            if layout.width == WIDTH or alone:
+                yield from _block(language, group, layout, told)
+            else:
+                puts = (language.put(group, put) for put in group.puts)
+                sharing[group.live].append(joined(language, [language.record(group), *puts]))
+    yield from packed(language, sharing[True], layout.width)
+    mark = f"{language.remark} "
+    yield from (mark + line for line in packed(language, sharing[False], layout.width))
 
 
 def _named(text: str, plan: Plan) -> str:
