@@ -150,7 +150,9 @@ def given(name: str) -> dict[str, np.ndarray[Any, Any]]:
         entries.sort(key=lambda entry: [int(text) for key, text in [*entry.keys()] if key in loops])
         for put in (put for put in group.puts if not put.known):
             texts = [entry.line.value(put.key) or "" for entry in entries]
-            lists[put.values] = np.array([float(x) for text in texts for x in text.split(",")])
+            lists[put.values] = np.array(
+                [float(x) for text in texts if text != "none" for x in text.split(",")]
+            )
     return lists
 
 

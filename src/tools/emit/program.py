@@ -10,7 +10,7 @@ from ...escaping import printable
 from .c import C
 from .javascript import JAVASCRIPT
 from .language import WIDTH, Language, definitions, joined, packed
-from .plan import Group, Plan
+from .plan import Group, Loop, Plan
 from .python import PYTHON, PYTORCH
 from .rust import RUST
 
@@ -67,20 +67,23 @@ def _lines(
 
 
 def _records(language: Language, plan: Plan, layout: _Layout) -> Iterator[str]:
-    sharing: dict[bool, list[str]] = {True: [], False: []}
+    """All records; where they have to share lines, those of one loop stand in it together."""
+    sharing: dict[tuple[bool, tuple[Loop, ...]], list[str]] = {}
     for groups in plan.kinds:
         shown = groups if layout.all_groups else groups[:1]
         for at, group in enumerate(shown):
             told = _others(groups[1:]) if len(shown) < len(groups) and at == 0 else ""
-            alone = group.loops or told or (group.live and not all(put.known for put in group.puts))
-            if layout.width == WIDTH or alone:
+            mixed = group.live and not all(put.known for put in group.puts)
+            if layout.width == WIDTH or told or mixed:
                 yield from _block(language, group, layout, told)
             else:
                 puts = (language.put(group, put) for put in group.puts)
-                sharing[group.live].append(joined(language, [language.record(group), *puts]))
-    yield from packed(language, sharing[True], layout.width)
-    mark = f"{language.remark} "
-    yield from (mark + line for line in packed(language, sharing[False], layout.width))
+                said = joined(language, [language.record(group), *puts])
+                sharing.setdefault((group.live, group.loops), []).append(said)
+    for (live, loops), statements in sharing.items():
+        for line in packed(language, statements, layout.width):
+            done = " ".join(_around(language, loops, [line]))
+            yield done if live else f"{language.remark} {done}"
 
 
 def _named(text: str, plan: Plan) -> str:
@@ -118,10 +121,10 @@ def _block(language: Language, group: Group, layout: _Layout, told: str) -> Iter
     if layout.broad:
         inner = "    " if group.loops else ""
         lines = packed(language, known) + [mark + line for line in packed(language, mine)]
-        done = [*_around(language, group, [inner + line for line in lines])]
+        done = [*_around(language, group.loops, [inner + line for line in lines])]
     else:
         asked = [language.aside(joined(language, mine))] if mine else []
-        done = [" ".join(_around(language, group, [joined(language, known), *asked]))]
+        done = [" ".join(_around(language, group.loops, [joined(language, known), *asked]))]
     lines = done if group.live else [mark + line for line in done]
     if told and not layout.broad:
         lines[-1] += f" {mark}{told}"
@@ -130,10 +133,10 @@ def _block(language: Language, group: Group, layout: _Layout, told: str) -> Iter
     yield from lines
 
 
-def _around(language: Language, group: Group, lines: Sequence[str]) -> Iterator[str]:
+def _around(language: Language, loops: Sequence[Loop], lines: Sequence[str]) -> Iterator[str]:
     """The loops around what is done in them."""
-    if group.loops:
-        yield language.loops(group.loops)
+    if loops:
+        yield language.loops(loops)
     yield from lines
-    if group.loops and (done := language.done(group.loops)):
+    if loops and (done := language.done(loops)):
         yield done

@@ -18,7 +18,9 @@ class _Python(Language):
     margin = ""
     end = ""
     run = "python port.py"
-    taken = frozenset({*keyword.kwlist, "numbers", "record", "put", "product", "print", "range"})
+    taken = frozenset(keyword.kwlist) | frozenset(
+        """numbers record put product print range slice list tuple isinstance hasattr""".split()
+    )
     head = "from itertools import product\n"
     helpers = """
 
