@@ -115,8 +115,10 @@ class Merging:
         return _keys(self._tokens[places], self._tokens[self._after[places]])
 
     def _remove(self, keys: IndexArray) -> None:
-        found, counts = np.unique(keys, return_counts=True)
-        for key, count in zip(found.tolist(), counts.tolist(), strict=True):
+        ordered = np.sort(keys)
+        starts = _starts(ordered)
+        counts = np.diff(starts, append=ordered.size)
+        for key, count in zip(ordered[starts].tolist(), counts.tolist(), strict=True):
             rest = self.counts[key] - count
             if rest:
                 self.counts[key] = rest
@@ -126,13 +128,22 @@ class Merging:
     def _add(self, keys: IndexArray, places: Ids) -> list[int]:
         """Count pairs and remember where they are; which ones they are."""
         order = np.argsort(keys, kind="stable")
-        found, starts = np.unique(keys[order], return_index=True)
-        parts = np.split(places[order], starts[1:])
-        created: list[int] = found.tolist()
-        for key, part in zip(created, parts, strict=False):
-            self.counts[key] = self.counts.get(key, 0) + part.size
-            self._places.setdefault(key, []).append(part)
+        keys, places = keys[order], places[order]
+        starts = _starts(keys)
+        created: list[int] = keys[starts].tolist()
+        bounds = pairwise([*starts.tolist(), keys.size])
+        for key, (start, end) in zip(created, bounds, strict=True):
+            self.counts[key] = self.counts.get(key, 0) + end - start
+            self._places.setdefault(key, []).append(places[start:end])
         return created
+
+
+def _starts(ordered: IndexArray) -> IndexArray:
+    """Where each run of equal numbers begins."""
+    if ordered.size == 0:
+        return np.zeros(0, np.intp)
+    changes: IndexArray = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return np.concatenate([np.zeros(1, np.intp), changes])
 
 
 def _keys(left: Ids, right: Ids) -> IndexArray:
