@@ -28,6 +28,7 @@ from .core.nn.layer import Layer
 from .core.nn.layer_norm import LayerNorm
 from .core.nn.linear import Linear
 from .core.nn.lstm import LSTM
+from .core.nn.neural_ngram import NeuralNgram
 from .core.nn.parameters import NamedParameter, named_parameter, xavier_uniform
 from .core.nn.patches import PatchEmbedding
 from .core.nn.positions import sinusoidal_positions
@@ -65,6 +66,7 @@ __all__ = [
     "Linear",
     "MultiHeadAttention",
     "NamedParameter",
+    "NeuralNgram",
     "ParameterGroups",
     "PatchEmbedding",
     "RMSNorm",

@@ -73,8 +73,8 @@ class TrainingData:
     def require_vocabulary(self, vocabulary: int) -> None:
         """Refuse a token that has no row. Raises OutOfRange."""
         for role, epoch, _ in self._roles():
-            for batch in epoch.batches:
-                for token in (*batch.inputs, *batch.targets):
+            for document in epoch.batches.documents:
+                for token in document.tokens:
                     holds = 0 <= token < vocabulary
                     _require(holds, f"{role} token", f"an id from 0 to below {vocabulary}", token)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -77,24 +78,63 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Batches(Sequence[Batch]):
+    """Windows in an order, `size` to a batch. Only a batch that is asked for is put together."""
+
+    documents: tuple[EncodedDocument, ...]
+    windows: Windows
+    size: int
+    owners: array[int]  # the document that each window is of
+    starts: array[int]
+
+    def __len__(self) -> int:
+        return -(-len(self.starts) // self.size)
+
+    @overload
+    def __getitem__(self, index: int) -> Batch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Batch]: ...
+    def __getitem__(self, index: int | slice) -> Batch | list[Batch]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        first = range(0, len(self.starts), self.size)[index]
+        origins = self.origins(first, min(first + self.size, len(self.starts)))
+        rows = [
+            self.windows.at(self.documents[origin.document_index].tokens, origin.start)
+            for origin in origins
+        ]
+        inputs = tuple(token for row in rows for token in row.input)
+        targets = tuple(token for row in rows for token in row.target)
+        return Batch(inputs, targets, tuple(origins), self.windows.context)
+
+    def origins(self, first: int, end: int) -> list[Origin]:
+        """Where some of the windows come from."""
+        pairs = zip(self.owners[first:end], self.starts[first:end], strict=True)
+        return [Origin(owner, self.documents[owner].id, start) for owner, start in pairs]
+
+
+@dataclass(frozen=True)
 class Epoch:
     """Every window of one partition once; the last batch may be short."""
 
     partition: str
-    windows: Windows
-    batch_size: int
-    batches: tuple[Batch, ...]
+    batches: Batches
     shuffled_to: int | None  # the generator's state after the shuffle, if there was one
+
+    @property
+    def windows(self) -> Windows:
+        """How long they are, and how far apart."""
+        return self.batches.windows
 
     @property
     def window_count(self) -> int:
         """All rows of all batches."""
-        return sum(batch.width for batch in self.batches)  # of integers
+        return len(self.batches.starts)
 
     @property
     def origins(self) -> list[Origin]:
         """Where the windows come from, in their order."""
-        return [origin for batch in self.batches for origin in batch.origins]
+        return self.batches.origins(0, self.window_count)
 
 
 def epoch(
@@ -111,19 +151,19 @@ def epoch(
     if batch_size < 1:
         raise OutOfRange(layer="batches", part="size", expected="at least 1", found=batch_size)
     _require_documents(partition, documents)
-    origins = [
-        Origin(index, document.id, start)
-        for index, document in enumerate(documents)
+    places = [
+        (owner, start)
+        for owner, document in enumerate(documents)
         for start in windows.starts(len(document.tokens))
     ]
     state = None
     if seed is not None:
         rng = SplitMix64(seed)
-        rng.shuffle(origins)
+        rng.shuffle(places)
         state = rng.state
-    parts = (origins[i : i + batch_size] for i in range(0, len(origins), batch_size))
-    batches = tuple(_batch(documents, windows, part) for part in parts)
-    return Epoch(partition, windows, batch_size, batches, state)
+    owners, starts = (array("q", (place[part] for place in places)) for part in (0, 1))
+    batches = Batches(tuple(documents), windows, batch_size, owners, starts)
+    return Epoch(partition, batches, state)
 
 
 def _require_documents(partition: str, documents: Sequence[EncodedDocument]) -> None:
@@ -139,13 +179,6 @@ def _require_documents(partition: str, documents: Sequence[EncodedDocument]) -> 
         if first_at.setdefault(document.id, index) != index:
             first = first_at[document.id]
             raise DuplicateDocument(id=document.id, first=first, repeated=index)
-
-
-def _batch(documents: Sequence[EncodedDocument], windows: Windows, origins: list[Origin]) -> Batch:
-    rows = [windows.at(documents[origin.document_index].tokens, origin.start) for origin in origins]
-    inputs = tuple(token for row in rows for token in row.input)
-    targets = tuple(token for row in rows for token in row.target)
-    return Batch(inputs, targets, tuple(origins), windows.context)
 
 
 class TokenMean(NamedTuple):

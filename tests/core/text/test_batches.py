@@ -13,7 +13,6 @@ from llm_trace.core.nn.splitmix64 import SplitMix64
 from llm_trace.core.text.batches import (
     DuplicateDocument,
     EncodedDocument,
-    Epoch,
     Origin,
     TokenSums,
     WrongPartition,
@@ -86,8 +85,25 @@ def test_order_without_a_seed_and_with_another() -> None:
 
 
 def test_nothing_to_train_on() -> None:
-    assert epoch("train", [], Windows(2), 3, 7) == Epoch("train", Windows(2), 3, (), 7)
-    assert epoch("train", KNOWN, Windows(9), 3).batches == ()
+    nothing = epoch("train", [], Windows(2), 3, 7)
+    assert [*nothing.batches] == []
+    assert (nothing.window_count, nothing.shuffled_to) == (0, 7)
+    assert not epoch("train", KNOWN, Windows(9), 3).batches
+
+
+def test_batches_are_a_sequence_that_is_put_together_when_asked() -> None:
+    batches = epoch("train", KNOWN, Windows(2), 2, 7).batches
+    whole = [*batches]
+    assert len(whole) == len(batches) == 3
+    assert batches[-1] == whole[2]
+    assert batches[1:] == whole[1:]
+    assert whole[0] in batches
+    for index in (3, -4):
+        with pytest.raises(IndexError):
+            batches[index]
+    long = EncodedDocument("long", "train", range(1_000_000))
+    last = epoch("train", [long], Windows(500_000, 250_000), 1).batches[-1]
+    assert (last.inputs[0], last.targets[-1]) == (250_000, 750_000)
 
 
 REFUSED: list[tuple[Sequence[EncodedDocument], int, CoreError]] = [
