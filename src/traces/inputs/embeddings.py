@@ -109,9 +109,6 @@ class RowGradient(Record):
 
     row: Int = key("the id")
     flat_positions: Ints = field("who picked it")
-    contributions: Reals = field(
-        "what each of them hands back", {"Lookup(id=row)": "reshape(Lookup(id=row).upstream, -1)"}
-    )
     rule: Word = field("unused-zero, single-copy or repeated-sum")
     accumulated: Row = field(
         "dL/d row",
@@ -240,6 +237,6 @@ def embeddings_trace(fixture: EmbeddingFixture, done: Computation) -> Iterator[R
             upstream=rows[flat],
         )
     for each in received(fixture, done):
-        flat_rows = np.concatenate([[], *each["contributions"]])
-        yield RowGradient(**{**each, "contributions": flat_rows})
+        del each["contributions"]
+        yield RowGradient(**each)
     yield from evidence
