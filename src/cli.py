@@ -182,10 +182,27 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+def format_of(options: dict[str, Any], output: str | None, *, show_fixture: bool) -> str:
+    """The format that is asked for, or that the file's suffix says. Raises UsageError."""
+    asked: str = options["format"]
+    suffix = os.path.splitext(output or "")[1].lower()
+    told = {".jsonl": "jsonl", ".trace": "text"}.get(suffix)
+    if told is None or show_fixture or asked == told:
+        return asked
+    source = click.get_current_context().get_parameter_source("format")
+    given = source is not click.core.ParameterSource.DEFAULT
+    others = options.get("report") or options.get("style") == "rust"
+    if given or (others and told == "jsonl"):
+        found = f"--format {asked}" if given else "another form"
+        raise UsageError("-o", f"{told} in a file that ends in {suffix}", found)
+    return told
+
+
 def run_trace(
     entry: Entry, *, fixture: str | None, show_fixture: bool, output: str | None, **options: Any
 ) -> None:
-    """Print a trace in the form that the options ask for."""
+    """Print a trace in the form that the options ask for, or that the file's suffix says."""
+    options["format"] = format_of(options, output, show_fixture=show_fixture)
     of_fixture = options["format"] in _FIXTURE_FORMATS
     if of_fixture and not show_fixture:
         raise UsageError("--format", "text or jsonl without --show-fixture", options["format"])

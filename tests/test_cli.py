@@ -356,3 +356,25 @@ class TestOutputFile:
 
     def test_may_be_standard_output(self) -> None:
         assert run("swiglu", "-o", "-").stdout == (GOLDEN / "swiglu.trace").read_bytes()
+
+    def test_its_suffix_says_the_format(self, tmp_path: Path) -> None:
+        lines, text = tmp_path / "a.jsonl", tmp_path / "a.trace"
+        assert run("gru", "-o", lines).returncode == 0
+        assert lines.read_bytes() == (GOLDEN / "gru.jsonl").read_bytes()
+        assert run("gru", "-o", text).returncode == 0
+        assert text.read_bytes() == (GOLDEN / "gru.trace").read_bytes()
+        for arguments, expected in (
+            (
+                ("--format", "text", "-o", tmp_path / "b.jsonl"),
+                "jsonl in a file that ends in .jsonl",
+            ),
+            (
+                ("--format", "jsonl", "-o", tmp_path / "b.trace"),
+                "text in a file that ends in .trace",
+            ),
+        ):
+            found = " ".join(map(str, arguments[:2]))
+            assert refusal("gru", *arguments) == f"-o: expected {expected}, found {found}"
+        report = refusal("swiglu", "--report", "-o", tmp_path / "b.jsonl")
+        assert report == "-o: expected jsonl in a file that ends in .jsonl, found another form"
+        assert {*tmp_path.iterdir()} == {lines, text}

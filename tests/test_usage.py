@@ -63,8 +63,10 @@ def mistakes(name: str) -> Iterator[tuple[list[str], str]]:
                 near = next(iter(option.type.choices))
                 yield [spelled, near.upper() + "x"], f"{option.opts[-1]}: expected one of {words}"
             if isinstance(option.type, click.types.IntParamType):
-                for bad in ("x", "0", "1.5", ""):
-                    yield [spelled, bad], f"{option.opts[-1]}: expected a whole number from 1 up"
+                least = option.type.min if isinstance(option.type, click.IntRange) else 1
+                for bad in ("x", str((least or 0) - 1), "1.5", ""):
+                    expected = f"a whole number from {least} up"
+                    yield [spelled, bad], f"{option.opts[-1]}: expected {expected}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

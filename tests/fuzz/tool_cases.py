@@ -94,6 +94,9 @@ def by_hand() -> dict[str, Case]:
             ("diagram", "mine.trace", "-o", "old.trace"),
             ("diagram", "mine.trace", "--to", "html", "-o", "new.html"),
             ("diagram", "mine.trace", "--to", "svg"),
+            ("diagram", "mine.trace", "--to", "tikz", "--level", "records"),
+            ("diagram", "mine.trace", "--to", "json", "--fold"),
+            ("diagram", "mine.trace", "--to", "dot", "--around", "a"),
             ("show", "mine.trace"),
             ("show", "mine.trace", "--wide", "--color", "always"),
             ("explain", "mine.trace:2"),
@@ -189,7 +192,8 @@ def tool_cases(draw: st.DrawFn) -> Case:
             max_size=2,
         )
     )
-    form = draw(st.sampled_from(["mermaid", "dot", "svg", "html"]))
+    form = draw(st.sampled_from(["mermaid", "dot", "svg", "html", "tikz", "json"]))
+    level = draw(st.sampled_from(["overview", "kinds", "records"]))
     place = f"a.trace:{draw(st.integers(0, 40))}"
     column = draw(st.sampled_from(["", ":1", ":120"]))
     arguments = draw(
@@ -202,7 +206,8 @@ def tool_cases(draw: st.DrawFn) -> Case:
                 ("diff", *tolerances, "a.trace", "b.trace"),
                 ("check", *tolerances, "--golden", "."),
                 ("check", "--update", "--golden", "."),
-                ("diagram", "a.trace", "--to", form, *output),
+                ("diagram", "a.trace", "--to", form, "--level", level, *output),
+                ("diagram", "a.trace", "--around", draw(PATHS), "--to", form),
                 ("explain", place + column),
                 ("explain", "a.trace", "--at", draw(PATHS)),
                 ("explain", "swiglu", "--at", draw(PATHS)),

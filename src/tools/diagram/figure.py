@@ -58,12 +58,13 @@ Texts = dict[str, list[tuple[str, str]]]
 def figure_of(graph: Graph) -> tuple[int, int, dict[str, Box], list[str], Texts]:
     """Width and height, boxes, a path for each edge, and the lines in the nodes.
 
-    Lines become shorter, gradients say less, the way back goes below the way there, and then rows
-    have fewer nodes, until the width of a page is kept.
+    Lines become shorter, rows have fewer nodes, gradients say less, and then the way back goes
+    below the way there, until the width of a page is kept.
     """
     least = _WRAPS[-1]
     tries = [(most, True, False, 0) for most in _WRAPS]
-    tries += [(least, False, False, 0), (least, True, True, 0), (least, True, True, WIDTH)]
+    tries += [(least, noted, False, room) for room in (WIDTH, 0) for noted in (True, False)]
+    tries += [(least, True, True, 0), (least, True, True, WIDTH)]
     for most, noted, below, room in tries:
         texts = {
             node.id: _lines(node if noted or not node.gradient else node._replace(notes=()), most)

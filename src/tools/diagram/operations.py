@@ -93,6 +93,9 @@ def _found(tree: ast.AST) -> Iterator[str]:
 
 
 def brief(printed: str) -> str:
-    """A printed formula without the kinds of its fields, `fixture` and transposition."""
+    """A printed formula without kinds of fields, `fixture`, and what only shapes or picks."""
     text = _PATH.sub("", printed).replace("fixture.", "")
-    return re.sub(r"\.T\b", "", text)
+    text = re.sub(r"\.T\b", "", text)
+    for pattern, kept in ((r"\[[^\[\]()]*\]", ""), (r"\breshape\(([\w.-]+),[^()]*\)", r"\1")):
+        text = re.sub(pattern, kept, text)
+    return text
