@@ -42,6 +42,7 @@ from ..usage import UsageError, tool
 if TYPE_CHECKING:
     from ..tools.diff.comparison import Comparison
     from ..tools.diff.git import GitFiles
+    from ..tools.diff.matching import Matching
     from ..tools.diff.rules import Rules
     from ..tools.diff.several import Several
 
@@ -168,7 +169,7 @@ def command(
             raise UsageError("", f"--git or {option}", "both")
         from ..tools.diff.git import GitFiles
 
-        git_diff(GitFiles.given(files), rules)
+        git_diff(GitFiles.given(files), rules, matching)
         return
     most_shown = shown_at_most(most)
     if several := several_of(files, rules, classes, matching):
@@ -256,10 +257,10 @@ def warn_of_unused(rules: Rules) -> None:
         tell(message)
 
 
-def git_diff(files: GitFiles, rules: Rules) -> None:
+def git_diff(files: GitFiles, rules: Rules, matching: Matching) -> None:
     """What git asks for. It gives up on a driver that ends with another status than 0."""
     from ..tools.diff.text import coloured, uncoloured
 
     paint = coloured if is_colourful() else uncoloured
     with suppress(click.exceptions.Exit):  # of a pager that has been left
-        emit(files.text(rules, classes, paint))
+        emit(files.text(rules, classes, paint, matching))

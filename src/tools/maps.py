@@ -39,6 +39,11 @@ class Layout(NamedTuple):
     transposed: bool = False
     slices: tuple[int | slice, ...] = ()
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything lies otherwise than on the right."""
+        return self.transposed or bool(self.slices)
+
     def of(self, values: Array) -> Array:
         """The values of the left side, from those of the right. Raises IndexError."""
         return (values.T if self.transposed else values)[self.slices]

@@ -181,7 +181,7 @@ def test_what_is_no_trace(content: bytes, message: str, tmp_path: Path) -> None:
             ("nowhere", "/dev/null"),
             "nowhere: expected a readable file, found no such file or directory",
         ),
-        (("/", "/dev/null"), "/: expected a readable file, found is a directory"),
+        (("/", "/dev/null"), "/dev/null: expected two files or two folders, found one of each"),
         (("--git", "-q", "a"), "expected --git or --quiet, found both"),
         (("--git", "--format", "json", "a"), "expected --git or --format json, found both"),
         (("--git", "a", "b"), "--git: expected the 1, 7 or 9 arguments that git gives, found 2"),

@@ -181,6 +181,26 @@ def test_kinds_and_fields_have_names_too(tmp_path: Path) -> None:
     assert [field.key for field in change.fields] == ["gate-silu"]
 
 
+def test_values_that_lie_otherwise_are_brought_into_order(tmp_path: Path) -> None:
+    path = tmp_path / "names.map"
+    path.write_text("w = weight transposed\nlast = rows slice=-1\n")
+    old = (
+        "TENSOR name=weight shape=2x3 values=1.0,2.0,3.0,4.0,5.0,6.0\n"
+        "TENSOR name=rows shape=2x2 values=1.0,2.0,3.0,4.0\n"
+    )
+    new = (
+        "TENSOR name=w shape=3x2 values=1.0,4.0,2.0,5.0,3.0,6.0\n"
+        "TENSOR name=last shape=2 values=3.0,4.0\n"
+    )
+    for one, other in ((old, new), (new, old)):
+        assert not compare(one, other, map_file=str(path))[1]
+    _, (change,) = compare(old, new.replace("5.0", "5.5"), map_file=str(path))
+    (element,) = change.fields[0].elements()
+    assert (element.old, element.new) == ("5.0", "5.5")
+    assert compare(old, old.replace("weight", "w"), map_file=str(path))[0].differs()
+    assert compare(old, new.replace("3x2", "2x3"), map_file=str(path))[0].differs()
+
+
 # The command
 
 

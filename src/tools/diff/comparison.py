@@ -15,6 +15,7 @@ from .alignment import Alignment, Pair, aligned, paired_sections
 from .causes import MOST, Cause, Changed, causes
 from .json_pairs import alike, beside_json
 from .keys import Classes, Keys, unknown
+from .layouts import laid_out, shape_laid_out
 from .matching import Matching
 from .notes import frames, line_ends
 from .numbers import count, count_nans
@@ -307,6 +308,8 @@ class Comparison:
     ) -> FieldChange | None:
         before, after = old.fields[key], new.fields[key]
         a, b, shortest = self._texts(part.keys, old.kind, key, before, after)
+        if old.layouts or new.layouts:
+            a, b = self._laid_out(part, key, old, new, (a, b))
         both_json = self.old.is_json and self.new.is_json
         if a == b and not (both_json and not alike(before, after)):
             self.tally.numbers["same"] += count(a)
@@ -319,6 +322,25 @@ class Comparison:
             a, b = as_json(before), as_json(after)
             return FieldChange(key, a, b, retyped(a, b), rule, retyped=True)
         return FieldChange(key, a, b, values, rule, shaped, shortest)
+
+    def _laid_out(
+        self, part: _Part, key: str, old: RecordTexts, new: RecordTexts, texts: tuple[str, str]
+    ) -> tuple[str, str]:
+        """The texts of a field, the right one of a map in the order of the left."""
+        sides = [*texts]
+        for left, right, side in ((old, new, 1), (new, old, 0)):
+            layout = left.layout(key)
+            if layout is None or right.layout(key):
+                continue
+            if key == "shape" or key.endswith("-shape"):
+                found = shape_laid_out(sides[side], layout)
+            elif "," in sides[side]:
+                known = shapes(right, key, part.keys.classes, lambda: part.first)
+                found = laid_out(sides[side], layout, known)
+            else:
+                continue
+            sides[side] = sides[side] if found is None else found
+        return sides[0], sides[1]
 
     def _texts(self, keys: Keys, kind: str, key: str, old: Any, new: Any) -> tuple[str, str, bool]:
         """What to compare of two values, and whether it is the shortest digits of JSON."""

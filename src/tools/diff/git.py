@@ -7,6 +7,7 @@ from ...errors import LlmTraceError, Unexpected
 from ...escaping import printable
 from .comparison import Comparison
 from .keys import Classes
+from .matching import Matching
 from .rules import Rules
 from .sources import Source
 from .text import Paint, text, uncoloured
@@ -40,7 +41,13 @@ class GitFiles(NamedTuple):
         expected = "the 1, 7 or 9 arguments that git gives"
         raise GitError("--git", expected, str(len(arguments)))
 
-    def text(self, rules: Rules, classes: Classes, paint: Paint = uncoloured) -> Iterator[str]:
+    def text(
+        self,
+        rules: Rules,
+        classes: Classes,
+        paint: Paint = uncoloured,
+        matching: Matching | None = None,
+    ) -> Iterator[str]:
         """Everything that differs, under the names that the repository knows."""
         if not self.old:
             yield f"* unmerged path {printable(self.path)}\n"
@@ -50,7 +57,7 @@ class GitFiles(NamedTuple):
         yield from self._about()
         try:
             comparison = Comparison(
-                Source.read(self.old, old), Source.read(self.new, new), rules, classes
+                Source.read(self.old, old), Source.read(self.new, new), rules, classes, matching
             )
             yield from text(comparison, paint)
         except LlmTraceError as error:

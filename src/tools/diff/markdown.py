@@ -156,11 +156,11 @@ def _folded(rest: Sequence[Sequence[str]], room: int) -> tuple[str, int]:
     room -= len(_FOLD) + len(_UNFOLD)
     lines: list[str] = []
     for count, group in enumerate(rest):
-        escaped = [f"{escaped(line)}\n" for line in group]
-        room -= sum(map(len, escaped))
+        safe = [f"{escaped(line)}\n" for line in group]
+        room -= sum(map(len, safe))
         if room < 0:
             return _fold(lines), len(rest) - count
-        lines += escaped
+        lines += safe
     return _fold(lines), 0
 
 

@@ -27,7 +27,12 @@ class RecordTexts(NamedTuple):
     kind: str
     fields: Mapping[str, Any]
     is_json: bool
-    layout: "Layout | None" = None  # of its values in those of the other side, where a map says so
+    layouts: "Mapping[str, Layout] | None" = None  # of fields in the other side's; "" is for all
+
+    def layout(self, key: str) -> "Layout | None":
+        """How a map says that a field lies in that of the other side, where it says so."""
+        layouts = self.layouts or {}
+        return layouts.get(key) or layouts.get("")
 
     def text(self, key: str) -> str:
         """A field as text, `none` for one that is not there."""
@@ -223,15 +228,18 @@ class Source:
 
 def renamed(entry: RecordTexts, names: "NameMap") -> RecordTexts:
     """A record under the names on the right side of a map: its kind, its fields and its `name`."""
-    kind, layout = names.right_of(entry.kind) or (entry.kind, None)
+    found = names.right_of(entry.kind)
+    kind = found.name if found else entry.kind
+    layouts = {"": found.layout} if found else {}
     fields: dict[str, Any] = {}
     for key, value in entry.fields.items():
-        other = names.right_of(f"{entry.kind}.{key}")
-        if other:
-            path, layout = other
-            of, dot, key = path.rpartition(".")
+        if found := names.right_of(f"{entry.kind}.{key}"):
+            of, dot, key = found.name.rpartition(".")
             kind = of if dot else kind
-        elif key == "name" and isinstance(value, str) and (other := names.right_of(value)):
-            value, layout = other
+            layouts[key] = found.layout
+        elif key == "name" and isinstance(value, str) and (found := names.right_of(value)):
+            value = found.name
+            layouts[""] = found.layout
         fields[key] = value
-    return RecordTexts(kind, fields, entry.is_json, layout)
+    other = {key: layout for key, layout in layouts.items() if layout.moves}
+    return RecordTexts(kind, fields, entry.is_json, other or None)
