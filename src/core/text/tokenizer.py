@@ -18,6 +18,7 @@ from .merging import Merging, pair_key
 
 LAYOUT_VERSION = 1
 BOS, EOS = 0, 1
+LARGEST = 1 << 26  # bytes of all tokens together
 CONTENT = 2  # what is added to the id of a byte or a merge
 
 
@@ -57,6 +58,8 @@ class ByteBPE:
 
     def __post_init__(self) -> None:
         seen: set[Pair] = set()
+        lengths = [1] * BYTES
+        total = BYTES
         for rank, pair in enumerate(self.pairs):
             where = f"rule {rank}"
             if not all(0 <= operand < BYTES + rank for operand in pair):
@@ -66,6 +69,11 @@ class ByteBPE:
                 expected = "a pair of its own"
                 raise OutOfRange(layer="tokenizer", part=where, expected=expected, found=pair)
             seen.add(pair)
+            lengths.append(lengths[pair[0]] + lengths[pair[1]])
+            total += lengths[-1]
+            if total > LARGEST:  # lengths may double with every rule
+                expected = f"at most {LARGEST} bytes in all tokens"
+                raise OutOfRange(layer="tokenizer", part=where, expected=expected, found=total)
 
     @classmethod
     def of(cls, rules: Iterable[MergeRule]) -> ByteBPE:
