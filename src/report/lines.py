@@ -7,7 +7,7 @@ string, and only such a value may hold the mark. What a value means is not asked
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from ..errors import Unexpected
@@ -26,6 +26,7 @@ _QUOTED = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"
 _OFTEN = 8  # lines with the same keys before an expression for them is worth its time
 _MOST_KEYS = 100  # of a line that gets one
 _MOST_PATTERNS = 4  # of a kind
+_RUN = 16  # of a file whose lines are checked many at a time
 _TABLE = re.compile("[^,;][,;][^,;]")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """What no line of a text may hold."""
@@ -137,6 +138,14 @@ class TraceLines:
         self._require_size(raw)
         return self._decoded(raw, self.number)
 
+    def plain(self) -> list[str]:
+        """The next lines that are read and need no other look, none where the next one does."""
+        if not (self._plain or self._raw):
+            self._take()
+        lines, self._plain = self._plain[::-1], []
+        self.number += len(lines)
+        return lines
+
     def begins_with(self, mark: bytes) -> bool:
         """Whether the first line does. Raises InputError."""
         self._begin()
@@ -241,6 +250,8 @@ class LineParser:
     def __init__(self, file: str) -> None:
         self.file = file
         self._known: dict[str, list[tuple[tuple[str, ...], re.Pattern[str]]]] = {}  # by kind
+        self._alike: list[str] = []  # what fits lines with the keys of earlier ones
+        self._run: re.Pattern[str] | None = None  # what fits any number of them
         self._seen: dict[tuple[str, ...], int] = {}  # how often a kind's keys came
 
     def parse(self, text: str, number: int) -> Line:
@@ -253,10 +264,15 @@ class LineParser:
         parts = tuple(map(Part, keys, values.groups(), columns))
         return Line(number, kind, parts, text[len(kind)])
 
-    def check(self, text: str, number: int) -> None:
-        """Raise TraceError where `parse` does."""
-        if self._found(text) is None:
-            self._parsed(text, number)
+    def check(self, texts: Sequence[str], number: int) -> None:
+        """Raise TraceError where `parse` does for one of these lines, from that number on."""
+        run = self._run
+        if run and run.fullmatch("\n".join(texts)):
+            return
+        for text in texts:
+            if self._found(text) is None:
+                self._parsed(text, number)
+            number += 1
 
     def texts(self, text: str, number: int) -> tuple[str, dict[str, str]]:
         """The kind and the text of each field. Raises TraceError."""
@@ -283,19 +299,22 @@ class LineParser:
             seen = self._seen[identity] = self._seen.get(identity, 0) + 1
             known = self._known.setdefault(line.kind, [])
             if seen == _OFTEN and len(known) < _MOST_PATTERNS:
-                known.append((keys, _pattern(line)))
+                known.append((keys, re.compile(_pattern(line, "("))))
+                self._alike.append(_pattern(line, "(?:"))
+                one = f"(?:{'|'.join(self._alike)})"
+                self._run = re.compile(f"{one}(?:\n{one})*+") if len(self._alike) <= _RUN else None
         return line
 
 
-def _pattern(line: Line) -> re.Pattern[str]:
+def _pattern(line: Line, group: str) -> str:
     """What fits lines of this kind, separator and keys, with a group for each value."""
     mark = re.escape(line.separator)
-    value = rf'((?:[^"{mark}][^{mark}]*+)?+|{_QUOTED.pattern})'
+    value = rf'{group}(?:[^"\n{mark}][^\n{mark}]*+)?+|{_QUOTED.pattern})'
     fields = (
-        f"({_WORD})" if part.key == str(place) else f"{re.escape(part.key)}={value}"
+        f"{group}{_WORD})" if part.key == str(place) else f"{re.escape(part.key)}={value}"
         for place, part in enumerate(line.parts, 1)
     )
-    return re.compile(f"{re.escape(line.kind)}{mark}{mark.join(fields)}")
+    return f"{re.escape(line.kind)}{mark}{mark.join(fields)}"
 
 
 def parse_line(text: str, number: int, file: str) -> Line:

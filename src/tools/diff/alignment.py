@@ -177,15 +177,17 @@ def _near(
     is_unordered: Callable[[str], bool],
 ) -> list[tuple[int, int]]:
     """Pairs of records of one identity that comes several times, between equal lines in order."""
-    moved = moves(sorted(equal))
-    stays = sorted(pair for pair in equal if pair[0] not in moved)
-    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     repeated = {
         identity
         for side in (olds, news)
         for identity, times in Counter(map(itemgetter(1), side)).items()
         if times > 1
     }
+    if not repeated:
+        return []
+    moved = moves(sorted(equal))
+    stays = sorted(pair for pair in equal if pair[0] not in moved)
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for side, items in enumerate((olds, news)):
         marks = [pair[side] for pair in stays]
         for place, identity in items:

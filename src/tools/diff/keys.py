@@ -74,6 +74,21 @@ class Keys:
         texts = (source.value(index, key) for key in self.of(source.kind(index)))
         return tuple("none" if text is None else self._alike(text) for text in texts)
 
+    def _column_beside(self, column: list[str], key: str, kind: str) -> list[str] | None:
+        """The column of the new side; lines that are the old side's in the same place are known."""
+        (old, _), (new, _) = self._sides
+        places = self._indices(1, kind)
+        if places != self._indices(0, kind):
+            return self._column(1, key, kind)
+        rows = [row for row, i in enumerate(places) if old.lines[i] is not new.lines[i]]
+        texts = new.column(kind, [places[row] for row in rows], key)
+        known = [*column]
+        for row, text in zip(rows, texts, strict=True):
+            if text is None or is_real(text):
+                return None
+            known[row] = self._alike(text)
+        return known
+
     def _alike(self, text: str) -> str:
         """A field's text, spelled alike in text and JSON."""
         if not self._mixed:
@@ -107,16 +122,17 @@ class Keys:
         groups: list[Sequence[int]] = []  # on each side the same number for the same values so far
         best, most = 0, sum(map(bool, sides))
         for key in first.fields:
-            columns = [self._column(side, key, kind) for side in range(2)]
-            if columns[0] is None or columns[1] is None:
+            column = self._column(0, key, kind)
+            beside = None if column is None else self._column_beside(column, key, kind)
+            if column is None or beside is None:
                 continue
+            columns = column, beside
             chosen.append(key)
             if not groups and sum(len({*column}) for column in columns if column) == count:
                 return tuple(chosen)
             groups = [
                 _grouped(groups[side] if groups else (), column)
                 for side, column in enumerate(columns)
-                if column is not None
             ]
             distinct = sum(len({*group}) for group in groups)
             if distinct == count:

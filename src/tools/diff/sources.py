@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ..maps import Layout, NameMap
 
 _HELD = 67_000_000  # bytes of a file's lines in memory, half of them in JSON
+_RUN = 500  # lines that are looked at together
 _FOUND = 2000  # characters in which a field is looked for before its line is parsed
 _ENTRIES, _CACHED = 128, 100_000  # records that are kept for a while, and their characters
 _JSON = TEXT._replace(marks=TEXT.marks // 2, strings=TEXT.strings // 4)
@@ -82,15 +84,18 @@ class Source:
     def of(cls, lines: TraceLines, beside: "Source | None" = None) -> "Source":
         """What is left to read of these lines."""
         lines.marked = False
-        others = iter(beside.lines if beside else ())
+        others = beside.lines if beside else []
         is_json = lines.begins_with(b"{")
         lines.limits = _JSON if is_json else TEXT
         most = _HELD // 2 if is_json else _HELD
         texts, held = list[str](), 0
-        for text in lines:
-            other = next(others, None)
-            texts.append(other if other is not None and other == text else text)
-            held += getsizeof(text)
+        while block := lines.plain() or [*islice(lines, 1)]:
+            same = others[len(texts) : len(texts) + len(block)]
+            if same != block:
+                pairs = zip_longest(block, same)
+                same = [text if text != other else other for text, other in pairs]
+            texts += same
+            held += sum(map(getsizeof, block))
             if held > most:
                 raise lines.error(lines.number, 1, f"at most {most} bytes to compare", "more")
         source = cls(lines.file, texts, lines.newline, lines.complete)
@@ -109,13 +114,15 @@ class Source:
         Lines that another side has in the same place were `checked` with that.
         """
         others = checked.lines if checked else []
-        for index, text in enumerate(self.lines):
-            if index < len(others) and others[index] is text:
+        for start in range(0, len(self.lines), _RUN):
+            texts = self.lines[start : start + _RUN]
+            if texts == others[start : start + _RUN]:
                 continue
             if self.is_json:
-                spelled_record(text, index + 1, self.name)
+                for number, text in enumerate(texts, start + 1):
+                    spelled_record(text, number, self.name)
             else:
-                self._parser.check(text, index + 1)
+                self._parser.check(texts, start + 1)
 
     def value(self, index: int, key: str) -> str | None:
         """The text of one field of a line, found without parsing the rest if that is possible."""
@@ -136,9 +143,8 @@ class Source:
         if self.is_json or self.names or not indices:
             yield from (self.value(index, key) for index in indices)
             return
-        lines, size = self.lines, len(key) + 2
+        lines, place, size = self.lines, len(kind), len(key) + 2
         marks = {mark: f"{mark}{key}=" for mark in " |"}
-        place = len(kind)
         for index in indices:
             text = lines[index]
             mark = text[place : place + 1]
@@ -181,14 +187,16 @@ class Source:
     def places(self, records: range) -> dict[str, list[int]]:
         """The lines of each kind."""
         places: dict[str, list[int]] = {}
-        plain = not (self.is_json or self.names)
-        for index in records:
-            found = _TEXT_KIND.match(self.lines[index]) if plain else None
-            kind = found[0] if found else self.kind(index)
-            known = places.get(kind)
-            if known is None:
-                known = places[kind] = []
-            known.append(index)
+        for start in range(records.start, records.stop, _RUN):
+            part = records[start - records.start : start - records.start + _RUN]
+            kind = self.kind(start)
+            texts = self.lines[part.start : part.stop]
+            alike = not (self.is_json or self.names)
+            if alike and all(text.startswith((f"{kind} ", f"{kind}|")) for text in texts):
+                places.setdefault(kind, []).extend(part)
+                continue
+            for index in part:
+                places.setdefault(self.kind(index), []).append(index)
         return places
 
     def sections(self) -> list[Section]:
