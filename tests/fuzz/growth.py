@@ -112,6 +112,8 @@ TOOLS: tuple[tuple[str, ...], ...] = (
     ("diagram", "a.trace", "--to", "html", "-o", "new.html"),
     ("show", "a.trace"),
     ("show", "a.trace", "--wide"),
+    ("blame", "swiglu", "a.trace"),
+    ("validate", "--numbers", "a.trace"),
     ("explain", "a.trace:1"),
     ("explain", "a.trace", "--at", "A.b[0]"),
 )

@@ -153,7 +153,7 @@ def wait(pid: int) -> tuple[int | None, float, float]:
 
 
 STREAMS = ("parse", "render")  # what they have read by the time of an error is out already
-NOTES = ("check", "diff", "diagram", "explain", "validate")  # may say something and go on
+NOTES = ("blame", "check", "diff", "diagram", "explain", "validate")  # may say something and go on
 MANY = ("check", "validate")  # go on with the next file after one that cannot be read
 
 

@@ -99,6 +99,10 @@ def by_hand() -> dict[str, Case]:
             ("diagram", "mine.trace", "--to", "dot", "--around", "a"),
             ("show", "mine.trace"),
             ("show", "mine.trace", "--wide", "--color", "always"),
+            ("blame", "swiglu", "mine.trace"),
+            ("blame", "swiglu", "golden.trace", "--map", "mine.trace"),
+            ("blame", "swiglu", "mine.trace", "--suggest-map"),
+            ("validate", "--numbers", "mine.trace"),
             ("explain", "mine.trace:2"),
             ("explain", "mine.trace", "--at", "A.b[0]"),
         ):
@@ -121,6 +125,8 @@ def by_hand() -> dict[str, Case]:
             ("check", "--golden", path),
             ("diagram", path),
             ("show", path),
+            ("blame", "swiglu", path),
+            ("blame", path, path),
             ("explain", f"{path}:1"),
             ("schema", path),
         ):
@@ -208,6 +214,8 @@ def tool_cases(draw: st.DrawFn) -> Case:
                 ("check", "--update", "--golden", "."),
                 ("diagram", "a.trace", "--to", form, "--level", level, *output),
                 ("diagram", "a.trace", "--around", draw(PATHS), "--to", form),
+                ("blame", draw(st.sampled_from(["swiglu", "gru", "b.trace"])), "a.trace"),
+                ("blame", "swiglu", "a.trace", "--format", "markdown", "--map", "b.trace"),
                 ("explain", place + column),
                 ("explain", "a.trace", "--at", draw(PATHS)),
                 ("explain", "swiglu", "--at", draw(PATHS)),

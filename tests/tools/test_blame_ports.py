@@ -228,3 +228,13 @@ def test_what_a_text_leaves_open_shows_in_all_of_them(texts: list[str], half: li
 def test_texts_that_are_no_numbers(text: str) -> None:
     with pytest.raises(NotANumber):
         printed([text])
+
+
+def test_the_first_record_may_say_the_precision_of_all(tmp_path: Path) -> None:
+    rounded = SWIGLU.replace("0.268941421370", "0.268941432238").replace(
+        " bias=", " dtype=float32 bias="
+    )
+    assert "FIXTURE name=known-position-wise-swiglu model-width=2" in rounded
+    assert blame(tmp_path, rounded)[-1].endswith("as float32")
+    said = rounded.replace("dtype=float32", "dtype=float64")
+    assert blame(tmp_path, said)[0] == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,11 +60,18 @@ def printed(texts: Sequence[str]) -> Printed:
 def _fixed(texts: Sequence[str]) -> Printed:
     """The same for numbers of twelve decimals, all at once."""
     values = np.array([*map(float, texts)], np.float64)
-    with np.errstate(divide="ignore"):
-        leading = np.floor(np.log10(np.abs(values)) + 1e-12)
-    digits = np.where(values == 0.0, 0.0, leading + 13.0).astype(np.int64)
+    digits = np.array([len(text.replace(".", "").lstrip("-0")) for text in texts])
     count = len(texts)
-    return Printed(texts, values, np.full(count, -12), digits, np.ones(count, np.int64))
+    places, ones = _of_twelve(count)
+    return Printed(texts, values, places, digits, ones)
+
+
+@cache
+def _of_twelve(count: int) -> tuple[Any, Any]:
+    places, ones = np.full(count, -12), np.ones(count, np.int64)
+    for column in (places, ones):
+        column.setflags(write=False)
+    return places, ones
 
 
 def _read(text: str) -> tuple[float, int, int, int]:
@@ -138,4 +146,6 @@ def _of_digits(one: Printed, longest: int, varies: bool) -> Array:
 
 
 def _half(places: Array) -> Array:
+    if places.size and (places == places[0]).all():
+        return np.full(places.shape, 0.5 * 10.0 ** max(min(int(places[0]), 300), -330))
     return np.asarray(0.5 * 10.0 ** np.clip(places, -330, 300).astype(np.float64))

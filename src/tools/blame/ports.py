@@ -108,6 +108,7 @@ class _Reading:
         self.groups: dict[tuple[str, str], list[FieldPlace]] = {}
         self.others: dict[FieldPlace, Any] = {}
         self.lines: dict[int, Line] = {}
+        self.dtype: str | None = None  # of the first record, which speaks for all
         self.notes: list[str] = []
         self.by_kind: dict[str, list[Entry]] = {}
         for entry in reference.entries:
@@ -173,6 +174,8 @@ class _Reading:
         self.lines[entry.ordinal] = line
         fields = {declared.key: declared for declared in entry.record.fields}
         dtype = self._dtype(line) if "dtype" not in fields else None
+        if entry in self.reference.sizes:
+            self.dtype = dtype
         for part in line.parts:
             declared = fields.get(part.key)
             if declared is None:
@@ -287,7 +290,7 @@ class _Reading:
         for places, halves in zip(self.groups.values(), left_open(groups), strict=True):
             for place, half in zip(places, halves, strict=True):
                 line, part, found, dtype = self.read[place]
-                numbers[place] = Given(place, line, part, found, half, dtype)
+                numbers[place] = Given(place, line, part, found, half, dtype or self.dtype)
         return Port(self.file, numbers, self.others, self.lines, [*dict.fromkeys(self.notes)])
 
 

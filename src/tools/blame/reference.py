@@ -68,4 +68,4 @@ def _as_read(declared: Field, value: Any) -> Any:
 
 def real(value: Any) -> bool:
     """Whether a field's value is made of reals."""
-    return value is not None and is_real(value)
+    return type(value) is np.ndarray or (value is not None and is_real(value))

@@ -94,6 +94,7 @@ class Shadows:
         self.guessed: set[FieldPlace] = set()  # that only the reference tells
         self.uses: dict[FieldPlace, dict[FieldPlace, None]] = {}
         self._known: dict[FieldPlace, Any] = {}
+        self._shapes: dict[FieldPlace, tuple[int, ...]] = {}
         self._asking: list[FieldPlace] = []
 
     def unit_of(self, place: FieldPlace) -> float:
@@ -141,6 +142,12 @@ class Shadows:
         return _spread(made, self._shape(entry, declared), entry, declared)
 
     def _shape(self, entry: Entry, declared: Field) -> tuple[int, ...]:
+        place = entry.ordinal, declared.attribute
+        if place not in self._shapes:
+            self._shapes[place] = self._shape_of(entry, declared)
+        return self._shapes[place]
+
+    def _shape_of(self, entry: Entry, declared: Field) -> tuple[int, ...]:
         value = getattr(entry.record, declared.attribute)
         shape = self.document.shape(entry, declared)
         if shape is not None:

@@ -80,6 +80,22 @@ def _compiled(expression: str) -> CodeType:
     return compile(expression, "<formula>", "eval")
 
 
+@functools.cache
+def _by_attribute(record: Any) -> Mapping[str, Field]:
+    return {declared.attribute: declared for declared in record.fields}
+
+
+@functools.cache
+def _keys(record: Any) -> frozenset[str]:
+    return frozenset(declared.attribute for declared in record.fields if declared.aligns)
+
+
+@functools.cache
+def _shared(record: Any, asking: Any) -> tuple[str, ...]:
+    """The keys of a class that the record that asks has too."""
+    return tuple(name for name in _by_attribute(asking) if name in _keys(record))
+
+
 class _Scope(Mapping[str, Any]):
     """The names of an expression. What it calls is a function, whatever fields have that name."""
 
@@ -97,9 +113,9 @@ class _Scope(Mapping[str, Any]):
         if name == "fixture":
             return _Fixture(self._values)
         for entry in (self._entry, *document.sizes):
-            for declared in entry.record.fields:
-                if declared.attribute == name:
-                    return self._values.field(entry, declared)
+            record: Any = type(entry.record)
+            if declared := _by_attribute(record).get(name):
+                return self._values.field(entry, declared)
         return every if name == "every" else FUNCTIONS[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -133,9 +149,10 @@ class _Selection:
         return bool(self._found(self._wanted()))
 
     def _wanted(self) -> Mapping[str, Any]:
-        asking = {field.attribute for field in self._entry.record.fields}
-        keys = {field.attribute for field in self._class.fields if field.aligns}
-        wanted = {name: getattr(self._entry.record, name) for name in keys & asking}
+        record = self._entry.record
+        mine: Any = self._class
+        asking: Any = type(record)
+        wanted = {name: getattr(record, name) for name in _shared(mine, asking)}
         wanted.update(self._named)
         return {name: value for name, value in wanted.items() if value is not every}
 
@@ -144,8 +161,8 @@ class _Selection:
 
     def __getattr__(self, attribute: str) -> Any:
         wanted = self._wanted()
-        keys = {field.attribute for field in self._class.fields if field.aligns}
-        (declared,) = (field for field in self._class.fields if field.attribute == attribute)
+        mine: Any = self._class
+        keys, declared = _keys(mine), _by_attribute(mine)[attribute]
         found = [self._values.field(entry, declared) for entry in self._found(wanted)]
         if keys <= wanted.keys():
             if len(found) != 1:
