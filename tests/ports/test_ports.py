@@ -1,5 +1,6 @@
 """blame names what was planted, and nothing else, in programs of four languages."""
 
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -88,3 +89,13 @@ def test_the_program_says_so_in_its_status(called: str, status: int, tmp_path: P
     assert done.returncode == status
     first = done.stdout.decode().splitlines()[0]
     assert first.startswith("first: POSITION-BACKWARD" if status else "first: none")
+
+
+def test_what_agrees_with_the_reference_tells_the_precision_too() -> None:
+    """Else one number that is off by little would make a port in float64 one in float32."""
+    text = printed("swiglu", "python", False)
+    (number,) = re.findall(r"position=1.* gated=[^ ,]*,(-?\d\.\d{12})", text)[:1]
+    changed = text.replace(number, f"{float(number) + 1e-10:.12f}")
+    found = judgement("swiglu", changed)
+    assert found.dtype == "float64"
+    assert found.guilty >= {"POSITION-FORWARD.gated"}

@@ -7,7 +7,6 @@ names, make groups of records with values of their own.
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 
 from ...core.numerics.digits import fixed
 from ...report.records import Field, Record
+from ..formulas.copies import copied
 from ..formulas.document import Document, Entry
 from ..formulas.evaluation import formula_of
 
@@ -190,26 +190,10 @@ def _computed(declared: Field, value: Any) -> bool:
 
 def _known(document: Document, entries: Sequence[Entry], field: Field) -> str | None:
     """The array of the fixture whose runs the field is, by its formula and by its digits."""
-    names = {_copied(formula_of(document, entry, field) or "") for entry in entries}
+    names = {copied(formula_of(document, entry, field)) for entry in entries}
     name = names.pop()
     value = getattr(document.fixture, name, None) if name and not names else None
     if not isinstance(value, np.ndarray | float):
         return None
     printed = [text for entry in entries for text in entry.numbers(field)]
     return name if printed == [fixed(number + 0.0) for number in np.ravel(value)] else None
-
-
-def _copied(formula: str) -> str | None:
-    """The array or number of the fixture that a formula takes, and does nothing with."""
-    try:
-        tree = ast.parse(formula.strip(), mode="eval").body
-    except SyntaxError:
-        return None
-    while isinstance(tree, ast.Subscript):
-        tree = tree.value
-    match tree:
-        case ast.Call(func=ast.Name(id="reshape" | "float32"), args=[array, *_]):
-            return _copied(ast.unparse(array))
-        case ast.Attribute(value=ast.Name(id="fixture"), attr=name):
-            return name
-    return None
