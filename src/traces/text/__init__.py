@@ -1,0 +1,1 @@
+"""Texts become tokens, and tokens are counted, windowed and scored."""
