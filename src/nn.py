@@ -20,7 +20,13 @@ from .core.nn.attention import AttentionHead, FusedAttention, MultiHeadAttention
 from .core.nn.clipping import Clipped, clip_by_norm, clip_by_running_norm
 from .core.nn.decoder import Decoder, DecoderConfig
 from .core.nn.decoder_block import DecoderBlock
-from .core.nn.dot_product import AttentionPass, attend, causal_attention, self_attention
+from .core.nn.dot_product import (
+    AttentionPass,
+    attend,
+    causal_attention,
+    grouped_attention,
+    self_attention,
+)
 from .core.nn.embedding import Embedding
 from .core.nn.encoder import MLP, EncoderBlock, EncoderStack
 from .core.nn.gru import GRU
@@ -80,6 +86,7 @@ __all__ = [
     "causal_attention",
     "clip_by_norm",
     "clip_by_running_norm",
+    "grouped_attention",
     "half_squared_error",
     "named_parameter",
     "padding",

@@ -18,8 +18,10 @@ from ..autodiff import (
     log_softmax,
     matmul,
     mul,
+    reshape,
     transpose,
 )
+from ..errors import ShapeMismatch
 from .errors import AttentionExtents, AttentionInputRank, AttentionWidths, EmptyAttention
 
 
@@ -52,6 +54,47 @@ def attend(
     scaled = mul(scores, constant(factor))
     weights = weigh(scaled)
     return AttentionPass(query, key, value, scores, scaled, weights, matmul(weights, value))
+
+
+def grouped_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weigh: Callable[[Tensor], Tensor],
+    *,
+    scale: float | None = None,
+) -> AttentionPass:
+    """Several heads of queries in a row read one head of keys and values.
+
+    (..., heads, queries, width) of queries and (..., shared, sources, width) of keys and values
+    give scores, weights and an output with the heads of the queries; `weigh` sees scores of shape
+    (..., shared, heads / shared, queries, sources). Raises ShapeMismatch, and what `attend` raises.
+    Source: Ainslie et al. 2023, GQA (arXiv:2305.13245).
+    """
+    if len(query.shape) < 3 or len(key.shape) < 3 or len(value.shape) < 3:
+        shapes = query.shape, key.shape, value.shape
+        short = next(shape for shape in shapes if len(shape) < 3)
+        expected = "shape ... x heads x tokens x width"
+        raise ShapeMismatch(layer="attention", part="heads", expected=expected, found=short)
+    heads, shared = query.shape[-3], key.shape[-3]
+    if shared == 0 or heads % shared:
+        expected = f"a multiple of the {shared} of keys"
+        raise ShapeMismatch(layer="attention", part="query heads", expected=expected, found=heads)
+    *leading, _, queries, width = query.shape
+    groups = (*leading, shared, heads // shared, queries, width)
+    found = attend(
+        reshape(query, shape=groups), _one_for_all(key), _one_for_all(value), weigh, scale=scale
+    )
+
+    def apart(part: Tensor) -> Tensor:
+        return reshape(part, shape=(*leading, heads, queries, part.shape[-1]))
+
+    scores, scaled, weights, output = map(apart, found[3:])
+    return AttentionPass(query, key, value, scores, scaled, weights, output)
+
+
+def _one_for_all(x: Tensor) -> Tensor:
+    return reshape(x, shape=(*x.shape[:-2], 1, *x.shape[-2:]))
 
 
 def self_attention(query: Tensor, key: Tensor, value: Tensor) -> AttentionPass:

@@ -24,6 +24,7 @@ from llm_trace.core.nn.dot_product import (
     AttentionPass,
     attend,
     causal_attention,
+    grouped_attention,
     self_attention,
 )
 from llm_trace.core.nn.errors import (
@@ -180,3 +181,39 @@ def test_a_causal_row_of_huge_gradients_stays_finite_at_hidden_keys() -> None:
     rows = np.zeros((3, 3))
     rows[1] = [top, top, -top]
     assert not trace_backward(causal_softmax(x), rows).adjoint(x).any()
+
+
+@given(st.integers(0, 2**32), st.sampled_from([(1, 1), (4, 2), (6, 1), (3, 3)]))
+def test_heads_of_queries_share_heads_of_keys(seed: int, sizes: tuple[int, int]) -> None:
+    (heads, shared), rng = sizes, np.random.default_rng(seed)
+    q = parameter(rng.normal(size=(2, heads, 4, 3)))
+    k, v = (parameter(rng.normal(size=(2, shared, 5, width))) for width in (3, 2))
+    found = grouped_attention(q, k, v, softmax)
+    assert (found.weights.shape, found.output.shape) == ((2, heads, 4, 5), (2, heads, 4, 2))
+    upstream = rng.normal(size=found.output.shape)
+    trace = trace_backward(found.output, upstream)
+    to_key = np.zeros(k.shape)
+    for head in range(heads):
+        one = head // (heads // shared)
+        query, mine, values = (
+            parameter(t.value[:, at]) for t, at in ((q, head), (k, one), (v, one))
+        )
+        alone = attend(query, mine, values, softmax)
+        assert alone.output.value.tobytes() == found.output.value[:, head].tobytes()
+        to_key[:, one] += trace_backward(alone.output, upstream[:, head]).adjoint(mine)
+    np.testing.assert_allclose(trace.adjoint(k), to_key, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "refused"),
+    [
+        (((3, 2), (1, 3, 2), (1, 3, 2)), "attention heads: expected shape ... x heads x tokens"),
+        (((3, 3, 2), (2, 3, 2), (2, 3, 2)), "attention query heads: expected a multiple of the 2"),
+        (((3, 3, 2), (0, 3, 2), (0, 3, 2)), "attention query heads: expected a multiple of the 0"),
+    ],
+)
+def test_heads_that_cannot_share(shapes: tuple[tuple[int, ...], ...], refused: str) -> None:
+    query, key, value = (constant(np.ones(shape)) for shape in shapes)
+    with pytest.raises(ShapeMismatch) as caught:
+        grouped_attention(query, key, value, softmax)
+    assert str(caught.value).startswith(refused)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from llm_trace.core.autodiff import Tensor, add, constant, gelu, rotary_pairs, softmax
 from llm_trace.core.autodiff.errors import FullyMaskedRow
 from llm_trace.core.nn.attention import causal
-from llm_trace.core.nn.dot_product import attend
+from llm_trace.core.nn.dot_product import grouped_attention
 from llm_trace.core.nn.layer_norm import LayerNorm
 from llm_trace.core.nn.parameters import named_parameter
 from llm_trace.core.nn.rms_norm import RMSNorm
@@ -97,13 +97,8 @@ def attention_case(inputs: list[Array], facts: dict[str, Any]) -> Array:
     def weigh(scaled: Tensor) -> Tensor:
         return softmax(add(scaled, constant(bias)), visible=visible)
 
-    found = attend(
-        constant(q.reshape(*grouped, -1)),
-        constant(k[:, :, None]),
-        constant(v[:, :, None]),
-        weigh,
-        scale=facts.get("scale"),
-    ).output.value.reshape(batch, heads, tokens, -1)
+    query, key, value = (constant(part) for part in (q, k, v))
+    found = grouped_attention(query, key, value, weigh, scale=facts.get("scale")).output.value
     return found if rank == 4 else found.swapaxes(1, 2).reshape(batch, tokens, -1)
 
 
