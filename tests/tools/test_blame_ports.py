@@ -238,3 +238,10 @@ def test_the_first_record_may_say_the_precision_of_all(tmp_path: Path) -> None:
     assert blame(tmp_path, rounded)[-1].endswith("as float32")
     said = rounded.replace("dtype=float32", "dtype=float64")
     assert blame(tmp_path, said)[0] == "1"
+
+
+def test_none_where_the_trace_has_numbers_is_told(tmp_path: Path) -> None:
+    line = FORWARD[0].replace(f" up={of_forward('up')}", " up=none")
+    told = blame(tmp_path, line + "\n")
+    assert told[:2] == ["0", RIGHT]
+    assert "note: POSITION-FORWARD[position=0].up: none, and the trace has numbers" in told

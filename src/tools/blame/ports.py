@@ -235,7 +235,7 @@ class _Reading:
             return
         if part.text in (ABSENT, ""):
             if value is not None and size_of(value):
-                self.others[place] = None
+                self.notes.append(f"{entry.path}.{declared.key}: none, and the trace has numbers")
             return
         if value is None:
             self.notes.append(f"{entry.path}.{declared.key}: the trace has none here")

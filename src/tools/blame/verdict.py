@@ -154,7 +154,7 @@ def _wrong(shadows: Shadows, port: Port, untold: dict[str, dict[str, None]]) -> 
         entry = shadows.reference.entries[ordinal or 0]
         (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
         known = getattr(entry.record, attribute)
-        if found == known or real(known):
+        if real(known) or found == known:
             continue
         name = f"{entry.record.kind}.{declared.key}"
         own = shadows.document.entries[entry.ordinal]

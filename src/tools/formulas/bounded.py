@@ -147,6 +147,26 @@ def added(array: Bounded, axis: int) -> Bounded:
     )
 
 
+def added32(array: Bounded, axis: int) -> Bounded:
+    """The sum in single precision."""
+    unit, array.unit = array.unit, max(array.unit, SINGLE)
+    total = added(array, axis)
+    total.unit = array.unit = unit
+    return total
+
+
+def norm(array: Bounded, axis: int) -> Bounded:
+    """The root of the sum of squares along an axis."""
+    return mapped("sqrt", np.sqrt, added(lifted(array * array, array.unit), axis))
+
+
+def stretched(function: Callable[[Any], float], array: Bounded) -> Bounded:
+    """The largest singular value, which moves by no more than the norm of what moves."""
+    values, margins = parted(array, array.unit)
+    moved = (margins + 8.0 * array.unit * np.abs(values)).reshape(-1)
+    return bounded(function(values), math.sqrt(float(sum_axis(moved * moved, 0))), array.unit)
+
+
 def largest(array: Bounded, axis: int) -> Bounded:
     """The largest along an axis."""
     values, margins = parted(array, array.unit)

@@ -21,17 +21,14 @@ from ...core.numerics.norms import spectral_norm
 from ...core.numerics.trigonometric import cos, sin
 from . import bounded
 from .bounded import (
-    SINGLE,
     Bounded,
     Unclear,
     accumulated,
     chosen,
     lifted,
     mapped,
-    parted,
     values_of,
 )
-from .bounded import bounded as within
 from .numbers import Numbers, Traced, arranged, elements, numbers, plain_values, traced
 from .terms import Place, Term, added, called, multiplied
 from .tracing import Flags, Graph
@@ -113,17 +110,6 @@ def _sum32(x: Array, axis: int) -> Array:
 def _added32(terms: Sequence[Term]) -> Term:
     """Called by its name, because every sum on the way is rounded to single precision."""
     return called("sum32", float(_sum32(np.array([term.value for term in terms]), 0)), *terms)
-
-
-def _norm_within(array: Bounded, axis: int) -> Bounded:
-    return mapped("sqrt", np.sqrt, bounded.added(lifted(array * array, array.unit), axis))
-
-
-def _sum32_within(array: Bounded, axis: int) -> Bounded:
-    unit, array.unit = array.unit, max(array.unit, SINGLE)
-    total = bounded.added(array, axis)
-    total.unit = array.unit = unit
-    return total
 
 
 summed = reduction(lambda x, axis: sum_axis(x, axis), added, bounded.added)
@@ -241,14 +227,8 @@ def largest_stretch(matrix: Any) -> Numbers:
     if isinstance(array, Traced):
         return traced(array.graph, array.graph.reduced(written, elements(array).reshape(-1)))
     if isinstance(array, Bounded):
-        values, margins = parted(array, array.unit)
-        margin = _size_of(margins + 8 * array.unit * np.abs(values))
-        return within(stretch(values), margin, array.unit)
+        return bounded.stretched(stretch, array)
     return numbers(stretch(array))
-
-
-def _size_of(matrix: Array) -> float:
-    return math.sqrt(float(sum_axis((matrix * matrix).reshape(-1), 0)))
 
 
 def cumulative_sum(values: Any) -> Numbers:
@@ -381,7 +361,7 @@ FUNCTIONS: dict[str, Function] = {
     "matrix_product": matrix_product,
     "max": reduction(lambda x, axis: np.max(x, axis), _largest, bounded.largest),
     "mean": mean,
-    "norm": reduction(lambda x, axis: np.sqrt(sum_axis(x * x, axis)), _norm, _norm_within),
+    "norm": reduction(lambda x, axis: np.sqrt(sum_axis(x * x, axis)), _norm, bounded.norm),
     "one_hot": one_hot,
     "outer": outer,
     "pairs": pairs,
@@ -398,7 +378,7 @@ FUNCTIONS: dict[str, Function] = {
     "sqrt": elementwise("sqrt", np.sqrt),
     "stack": stack,
     "sum": summed,
-    "sum32": reduction(_sum32, _added32, _sum32_within),
+    "sum32": reduction(_sum32, _added32, bounded.added32),
     "tanh": elementwise("tanh", tanh),
     "where": where,
     "xavier_uniform": xavier_uniform,
