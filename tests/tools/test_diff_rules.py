@@ -272,6 +272,25 @@ def test_a_list_is_compared_as_number_by_number(
     ) == told(old, new, rule)
 
 
+def test_of_a_long_list_a_limit_is_exact_and_a_sign_of_zero_is_seen() -> None:
+    ones = ["1.00"] * 70
+    at, beyond = ([*ones[:-1], last] for last in ("0.71", "0.70"))
+    rule = Rule(rtol=Decimal("0.29"))  # times 100, less than 29 in floats
+    for new, noise in ((at, 1), (beyond, 0)):
+        found = compared_lists(",".join(ones), ",".join(new), rule, shortest=False)
+        assert found is not None
+        assert (found.differing, found.noise) == (1, noise)
+    little_less = Rule(rtol=Decimal("0.06999999999999999999"))  # which no float tells from 0.07
+    near = ",".join([*ones[:-1], "0.93"])
+    found = compared_lists(",".join(ones), near, little_less, shortest=False)
+    assert found is not None
+    assert (found.differing, found.noise) == (1, 0)
+    signed = [*ones[:-1], "-0.00"]
+    found = compared_lists(",".join(signed), ",".join([*ones[:-1], "0.00"]), Rule(), shortest=False)
+    assert found is not None
+    assert (found.differing, found.spelled) == (1, 1)
+
+
 def test_a_list_of_several_pieces() -> None:
     old = ["0.500000"] * 60_000
     new = [*old]
