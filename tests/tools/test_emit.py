@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llm_trace.commands.blame import judged
 from llm_trace.report.lines import Line, parse_line
 from llm_trace.tools.emit.language import Language
 from llm_trace.tools.emit.plan import Plan, plan_of
@@ -110,7 +111,17 @@ def test_as_printed_it_prints_what_the_fixture_says(
     name: str, language: str, tmp_path: Path
 ) -> None:
     source = program(LANGUAGES[language], plan(name), name, None)
-    assert agrees(output(language, source, tmp_path), document_of(name)) > 0
+    text = output(language, source, tmp_path)
+    assert agrees(text, document_of(name)) > 0
+    if language == "python":
+        (tmp_path / "port.trace").write_text(text)
+        verdict = judged(name, str(tmp_path / "port.trace"), None, None, None)
+        assert not verdict.introduces
+
+
+def test_what_it_prints_passes_blame_in_a_pipe(tmp_path: Path) -> None:
+    printed = output("python", run("emit", "python", "gru").stdout.decode(), tmp_path)
+    assert run("blame", "gru", "-", stdin=printed.encode()).returncode == 0
 
 
 @pytest.mark.parametrize("name", SEVEN)
