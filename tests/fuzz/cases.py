@@ -223,7 +223,9 @@ def cases(draw: st.DrawFn) -> Case:
     command = draw(st.sampled_from(TRACES))
     options = draw(st.sampled_from([(), ("--report",), ("--format", "jsonl"), ("--show-fixture",)]))
     output = draw(st.sampled_from([(), (), ("-o", "old.trace"), ("-o", "new.trace")]))
-    match draw(st.sampled_from(["words", "json", "toml", "npz", "bytes"])):
+    emitted = ("emit", draw(st.sampled_from(LANGUAGES)), command)
+    first = draw(st.sampled_from([(command, *options), emitted]))
+    match draw(st.sampled_from(["words", "json", "toml", "npz", "safetensors", "bytes"])):
         case "words":
             return Case(tuple(draw(st.lists(WORDS, max_size=6))), {}, draw(st.binary(max_size=40)))
         case "json":
@@ -233,10 +235,40 @@ def cases(draw: st.DrawFn) -> Case:
             content, name = draw(nearly_right(command)), "mine.toml"
         case "npz":
             content, name = draw(archives.damaged(members_of(command))), "mine.npz"
+        case "safetensors":
+            content, name = draw(damaged_tensors(command)), "mine.safetensors"
         case _:
             content = draw(st.binary(max_size=200))
-            name = draw(st.sampled_from(["mine.toml", "mine.json", "mine.npz"]))
-    return Case((command, *options, *output, "--fixture", name), {name: content})
+            endings = "toml json npz safetensors".split()
+            name = f"mine.{draw(st.sampled_from(endings))}"
+    return Case((*first, *output, "--fixture", name), {name: content})
+
+
+LANGUAGES = "python pytorch c rust javascript".split()
+
+
+@st.composite
+def damaged_tensors(draw: st.DrawFn, command: str) -> bytes:
+    """The default arrays as tensors, whose header is changed."""
+    fixture, header, data = fixture_of(command), {}, b""
+    for name in fixture.specs:
+        value = getattr(fixture, name)
+        if isinstance(value, np.ndarray):
+            end = len(data) + value.nbytes
+            header[name] = {
+                "dtype": "F64",
+                "shape": [*value.shape],
+                "data_offsets": [len(data), end],
+            }
+            data += value.tobytes()
+    text = bytearray(json.dumps(header).encode())
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(text)))
+        text[at : at + draw(st.integers(0, 3))] = draw(
+            st.one_of(st.binary(max_size=4), st.sampled_from([b"9" * 18, b"-1", b"0", b"BF16"]))
+        )
+    length = len(text) + draw(st.sampled_from([0, 0, 0, 1, -1, 1 << 60]))
+    return max(length, 0).to_bytes(8, "little") + bytes(text) + data
 
 
 @functools.cache
