@@ -13,8 +13,8 @@ programs that draw. html is a page without a network in which one steps through 
 points at numbers. The file's suffix says which, or --to.
 
 overview is a figure that fits a page: a node an operation, with its shape, whatever positions and
-heads there are; it is what svg, dot and tikz draw. kinds has a node a field. records has a node for
-each field of each record, with its values, up to some thousands, and is what mermaid and html draw.
+heads there are; it is what svg, dot, tikz and html draw. kinds has a node a field. records has a
+node for each field of each record, with its values, up to some thousands: mermaid draws these.
 
 Of another program's trace a record is a node, called by its name, label or id. Names in sources,
 inputs, args, prev, parents, operands and the like lead to it, it leads to those in outputs, result,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--level",
     type=click.Choice(["overview", "kinds", "records"]),
-    help="How much is a node.  [default: overview for svg, dot and tikz, else records]",
+    help="How much is a node.  [default: overview for svg, dot, tikz and html, else records]",
 )
 @click.option(
     "--only",

@@ -41,5 +41,5 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def swiglu(browser: Browser, pages: Path) -> Browser:
     from .browser import written
 
-    browser.open(written(pages, "swiglu"))
+    browser.open(written(pages, "swiglu"), "#FIXTURE")
     return browser

@@ -31,7 +31,16 @@ def _node(node: Node) -> dict[str, object]:
         "values": [*map(visible, node.values)],
         "notes": [*map(visible, node.notes)],
     }
-    plain = {"shape": "", "values": [], "notes": [], "opposite": "", "verdict": "", "column": -1}
+    del told["covers"]
+    plain = {
+        "shape": "",
+        "values": [],
+        "notes": [],
+        "opposite": "",
+        "verdict": "",
+        "column": -1,
+        "fields": (),
+    }
     del told["merged"]
     return {key: value for key, value in told.items() if plain.get(key, told) != value}
 

@@ -33,7 +33,7 @@ SUFFIXES = {
     ".tex": "tikz",
     ".json": "json",
 }
-_OVERVIEW = ("svg", "dot", "tikz")  # drawn from above where nothing else is said
+_OVERVIEW = ("svg", "dot", "tikz", "html")  # drawn from above where nothing else is said
 _MOST = 4_000  # fields of records that are nodes of their own
 _FEW = 60  # records of another program that are
 _ZEROS = re.compile(r"(?<=[0-9])(\.[0-9]+?)0+$")
@@ -60,7 +60,9 @@ class NothingToDraw(Unexpected):
 
 def graph_for(trace: Loaded, wish: Wish, marks: Marks | None = None) -> Graph:
     """The graph that is wished for, with `marks` on it. Raises LlmTraceError without edges."""
-    level = wish.level or ("overview" if wish.form in _OVERVIEW and not wish.around else "records")
+    above = wish.form in _OVERVIEW and not wish.around
+    above = above and (wish.form != "html" or trace.document is not None)
+    level = wish.level or ("overview" if above else "records")
     if wish.fold and level == "records":
         level = "kinds"
     graph = _of_document(trace, level, wish) if trace.document else _of_lines(trace, level, wish)

@@ -46,6 +46,8 @@ class Node(NamedTuple):
     column: int = -1  # of its step, where steps stand side by side
     opposite: str = ""  # the id of the node that it stands beside, as its gradient
     verdict: str = ""  # what a check said of it
+    covers: tuple[int, ...] = ()  # ordinals of the records that it stands for, where these are many
+    fields: tuple[str, ...] = ()  # and keys of their fields
     merged: tuple[str, ...] = ()  # the families of operations that are drawn in it
 
 

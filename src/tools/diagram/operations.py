@@ -96,6 +96,6 @@ def brief(printed: str) -> str:
     """A printed formula without kinds of fields, `fixture`, and what only shapes or picks."""
     text = _PATH.sub("", printed).replace("fixture.", "")
     text = re.sub(r"\.T\b", "", text)
-    for pattern, kept in ((r"\[[^\[\]()]*\]", ""), (r"\breshape\(([\w.-]+),[^()]*\)", r"\1")):
+    for pattern, kept in ((r"\[[^\[\]():]*\]", ""), (r"\breshape\(([\w.-]+),[^()]*\)", r"\1")):
         text = re.sub(pattern, kept, text)
     return text

@@ -152,6 +152,8 @@ class _Drawing:
             family=f"{bundle.kind}.{operation.key}",
             notes=(*notes,),
             column=column,
+            covers=tuple(entry.ordinal for entry in bundle.entries),
+            fields=tuple(one.key for one in (*operation.before, operation)),
             merged=tuple(
                 f"{self._bundles.all[one.place[0]].kind}.{one.key}" for one in operation.before
             ),

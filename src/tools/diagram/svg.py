@@ -114,7 +114,8 @@ def _written(graph: Graph, laid: Laid) -> Iterator[str]:
         f'<title id="{mark}-title">{marked_up(graph.title)}</title>\n'
         f'<desc id="{mark}-desc">{marked_up(described(graph))}</desc>\n<style>{style}</style>\n'
         f'<defs><marker id="{mark}-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#888"/></marker></defs>\n'
+        'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto">'
+        '<path d="M0,0 L8,4 L0,8 z" fill="#888"/></marker></defs>\n'
     )
     for piece in body:
         yield piece.replace("url(#arrow)", f"url(#{mark}-arrow)", 1)
@@ -182,6 +183,20 @@ def _curve(source: Box, target: Box) -> str:
     return f"M{x1},{y1} C{x1 + 40},{above} {x2 - 40},{above} {x2},{y2}"
 
 
+def _covered(node: Node) -> str:
+    """The records that a node stands for, as `1-7 9`, and their fields."""
+    if not node.covers:
+        return ""
+    runs: list[list[int]] = []
+    for ordinal in node.covers:
+        if runs and runs[-1][1] == ordinal - 1:
+            runs[-1][1] = ordinal
+        else:
+            runs.append([ordinal, ordinal])
+    records = " ".join(f"{first}-{last}" for first, last in runs)
+    return f' data-covers="{records}" data-fields="{marked_up(" ".join(node.fields))}"'
+
+
 def _drawn(node: Node, lines: Sequence[Text], box: Box, centred: bool) -> Iterator[str]:
     kind = "node gradient" if node.gradient else "node leaf" if node.record is None else "node"
     kind = f"{kind} {node.verdict}".rstrip()
@@ -189,7 +204,8 @@ def _drawn(node: Node, lines: Sequence[Text], box: Box, centred: bool) -> Iterat
     name = ", ".join(line.text for line in lines)
     yield (
         f'<g class="{kind}" data-node="{node.id}" data-record="{record}" '
-        f'data-field="{marked_up(node.key)}" role="img" aria-label="{marked_up(name)}">\n'
+        f'data-field="{marked_up(node.key)}"{_covered(node)} role="img" '
+        f'aria-label="{marked_up(name)}">\n'
         f"<title>{marked_up(node.label)}</title>"
         f'<rect x="{box.x}" y="{box.y}" width="{box.wide}" height="{box.high}" rx="4"/>\n'
     )

@@ -8,6 +8,7 @@ class Graph {
     this.model = model;
     this.svg = box.querySelector("svg");
     this.edges = [...box.querySelectorAll("[data-target]")];
+    this.current = 0; // the record that is shown
     const places = [...box.querySelectorAll("[data-record]")].map((node) => [node, this.place(node)]);
     this.places = new Map(places.filter(([, place]) => place !== null));
     this.scale = 0.8;
@@ -15,14 +16,17 @@ class Graph {
     this.svg.setAttribute("role", "group"); // as an image, its nodes would be hidden
     for (const [node, place] of this.places) {
       node.setAttribute("role", "button");
-      node.addEventListener("click", () => go(place));
+      node.addEventListener("click", () => go(this.nearest(place)));
       node.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
-        go(place);
+        go(this.nearest(place));
       });
     }
-    this.resize(this.scale);
+    const { width } = this.svg.viewBox.baseVal;
+    const across = box.clientWidth ? (box.clientWidth - 24) / width : 1;
+    const figure = this.svg.querySelector("[data-covers]") !== null;
+    this.resize(figure ? Math.min(1, across) : this.scale);
   }
 
   // Where a node leads: to its field, or to its record, or nowhere.
@@ -31,7 +35,23 @@ class Graph {
     const fields = this.model.record(record)?.fields;
     if (!fields) return null;
     const field = fields.findIndex(({ key }) => key === node.dataset.field);
-    return { record, field: field < 0 ? null : field, flat: null };
+    const keys = node.dataset.fields?.split(" ") ?? [];
+    const covers = node.dataset.covers === undefined ? null : {
+      records: node.dataset.covers.split(" ").map((run) => run.split("-").map(Number)),
+      fields: new Set(keys.map((key) => fields.findIndex((other) => other.key === key))),
+    };
+    return { record, field: field < 0 ? null : field, flat: null, covers };
+  }
+
+  // Whether a node stands for a record; one that stands for many says for which.
+  stands({ record, covers }, index) {
+    return covers ? covers.records.some(([first, last]) => first <= index && index <= last) : record === index;
+  }
+
+  // The place of a node in the record that is shown, if the node stands for that.
+  nearest({ record, field, flat, covers }) {
+    const here = covers && this.stands({ record, covers }, this.current);
+    return { record: here ? this.current : record, field, flat };
   }
 
   resize(scale) {
@@ -49,25 +69,28 @@ class Graph {
   fit() {
     const { width, height } = this.svg.viewBox.baseVal;
     const room = { width: this.box.clientWidth - 8, height: this.box.clientHeight - 8 };
-    this.resize(Math.max(0.05, Math.min(1, room.width / width, room.height / height)));
+    this.resize(Math.min(1, room.width / width, room.height / height));
   }
 
   // Mark the record's nodes, the chosen field among them, and the fields that are its operands.
   show(place, operands) {
     const kind = this.model.record(place.record).kind;
-    const exact = [...this.places.values()].some(({ record }) => record === place.record);
-    const used = new Set(operands.map(({ record, field }) => `${record}.${field}`));
+    const exact = [...this.places.values()].some((found) => this.stands(found, place.record));
+    this.current = place.record;
     const current = [];
     const chosen = [];
-    for (const [node, { record, field }] of this.places) {
+    for (const [node, found] of this.places) {
+      const { record, field, covers } = found;
       // Where records of a kind are drawn as one, the one stands for all of them.
-      const here = exact ? record === place.record : this.model.record(record).kind === kind;
-      const isChosen = here && place.field !== null && field === place.field;
+      const here = exact ? this.stands(found, place.record) : this.model.record(record).kind === kind;
+      const has = (index) => covers ? covers.fields.has(index) : field === index;
+      const isChosen = here && place.field !== null && has(place.field);
+      const used = operands.some((operand) => this.stands(found, operand.record) && has(operand.field));
       if (here) current.push(node);
       if (isChosen) chosen.push(node);
       node.classList.toggle("current", here);
       node.classList.toggle("chosen", isChosen);
-      node.classList.toggle("used", used.has(`${record}.${field}`));
+      node.classList.toggle("used", used && !isChosen);
       node.setAttribute("tabindex", here ? "0" : "-1");
     }
     const ends = new Set(chosen.map((node) => node.dataset.node));

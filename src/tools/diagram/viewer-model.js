@@ -3,6 +3,9 @@
 // What the page knows: records, places in them, and what leads from a number to others.
 // A place is {record, field, flat}; the fixture is record -1; field and flat may be null.
 
+const ALL_DIGITS = 12;
+const MOST_CELLS = 2500; // of a heat map
+const CELL_DIGITS = 4;
 const MARK = /\{(-?\d+)\.(\d+)\.(\d+)\}/g;
 
 class Model {
@@ -10,6 +13,7 @@ class Model {
     this.records = data.records;
     this.fixture = data.fixture;
     this.usesOf = null; // worked out when first asked for
+    this.digits = ALL_DIGITS; // decimals that are shown
   }
 
   record(index) {
@@ -22,6 +26,51 @@ class Model {
 
   text(place) {
     return this.field(place).numbers[place.flat];
+  }
+
+  // The number with no more decimals than are asked for; what would be zero then keeps its size.
+  short(place, digits = this.digits) {
+    const text = this.text(place);
+    const decimals = /^-?\d+\.(\d+)$/.exec(text)?.[1].length ?? 0;
+    if (digits === ALL_DIGITS || decimals <= digits) return text;
+    const fixed = Number(text).toFixed(digits);
+    return Number(fixed) === 0 && Number(text) !== 0 ? Number(text).toExponential(Math.max(digits - 1, 0)) : fixed;
+  }
+
+  // The keys of a record, from its path: `[["query", "0"], ["source", "3"]]`.
+  keys(index) {
+    const { kind, path } = this.record(index);
+    const inner = path.slice(kind.length).match(/^\[(.*)\]$/)?.[1];
+    return inner ? inner.split(",").map((pair) => pair.split("=")) : [];
+  }
+
+  // A field over all records of its kind, as rows of places: a scalar over the last two keys, a
+  // list over the last one; other keys are as in this record. null where that is no matrix.
+  gathered(place) {
+    const field = this.field(place);
+    const mine = this.keys(place.record);
+    const depth = field.shape.length === 0 ? 2 : 1;
+    if (place.record < 0 || field.shape.length > 1 || mine.length < depth || !field.numbers.length) return null;
+    const fixed = mine.slice(0, mine.length - depth);
+    const rows = new Map();
+    const columns = new Set();
+    this.records.forEach((record, index) => {
+      if (record.kind !== this.record(place.record).kind) return;
+      const keys = this.keys(index);
+      const other = record.fields.findIndex(({ key }) => key === field.key);
+      const same = keys.length === mine.length && fixed.every(([, value], at) => keys[at][1] === value);
+      if (!same || other < 0 || record.fields[other].numbers?.length !== field.numbers.length) return;
+      const row = keys[mine.length - depth][1];
+      if (!rows.has(row)) rows.set(row, []);
+      for (let flat = 0; flat < field.numbers.length; flat += 1) {
+        columns.add(depth === 2 ? keys.at(-1)[1] : String(flat));
+        rows.get(row).push({ record: index, field: other, flat });
+      }
+    });
+    const wide = [...rows.values()].every((places) => places.length === columns.size);
+    if (rows.size < 2 || columns.size < 2 || !wide || rows.size * columns.size > MOST_CELLS) return null;
+    const names = mine.slice(-depth).map(([name]) => name);
+    return { names: [names[0], names[1] ?? ""], rows, columns: [...columns] };
   }
 
   // An expression as pieces: strings, and the places that its marks lead to.

@@ -50,7 +50,47 @@ function fieldPart(model, place, shown) {
       field.formula ? element("span", { class: "formula" }, ` = ${withSigns(field.formula)}`) : null),
     element("p", { class: "about" }, field.meaning ?? "",
       element("span", { class: "shape" }, `shape ${shapeText(field)}`)),
-    numberGrid(model, place, shown, (number) => numberButton(model, number)));
+    numberGrid(model, place, shown, (number) => numberButton(model, number)),
+    heatPart(model, place));
+}
+
+// All records' values of a field as a heat map, whose cells are numbers to point at.
+function heatPart(model, place) {
+  const found = model.gathered(place);
+  if (!found) return null;
+  const fields = model.record(place.record).fields;
+  const matrix = ({ numbers, shape }) => numbers && shape.length === 0;
+  const open = matrix(fields[place.field]) && !fields.slice(place.field + 1).some(matrix);
+  const places = [...found.rows.values()].flat();
+  const most = largest(places.map((number) => model.text(number)));
+  const cell = (number) => {
+    const button = numberButton(model, number, model.name(number));
+    button.textContent = model.short(number, Math.min(model.digits, CELL_DIGITS));
+    button.className = "cell";
+    shade(button, model.text(number), most);
+    return element("td", {}, button);
+  };
+  const [down, across] = found.names;
+  const title = `${model.field(place).key}: ${down} \u00d7 ${across || "index"}`;
+  return element("details", { class: "heat", open },
+    element("summary", {}, title),
+    element("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": title },
+      element("table", {},
+        element("tr", {}, element("td", {}), ...found.columns.map((name) => element("th", { scope: "col" }, name))),
+        ...[...found.rows].map(([name, numbers]) => element("tr", {},
+          element("th", { scope: "row" }, name), ...numbers.map(cell))))));
+}
+
+function largest(texts) {
+  return texts.map((text) => Math.abs(Number(text))).filter(Number.isFinite).reduce((one, other) => Math.max(one, other), 0);
+}
+
+// How large a number is among others, as a colour behind it; the sign says which.
+function shade(button, text, most) {
+  const value = Number(text);
+  if (!most || !Number.isFinite(value)) return;
+  button.style.setProperty("--heat", (Math.abs(value) / most).toFixed(3));
+  button.classList.add(value < 0 ? "minus" : "plus");
 }
 
 // The numbers of a field in rows of its last axis; a list wraps.
@@ -60,8 +100,13 @@ function numberGrid(model, place, shown, made) {
   const grid = element("div", { class: rows ? "numbers matrix" : "numbers" });
   if (rows) grid.style.gridTemplateColumns = `repeat(${rows}, max-content)`;
   const count = shown > MANY ? field.numbers.length : Math.min(field.numbers.length, MANY);
+  const most = rows ? largest(field.numbers) : 0;
   const add = (from, to) => {
-    for (let flat = from; flat < to; flat += 1) grid.append(made({ ...place, flat }));
+    for (let flat = from; flat < to; flat += 1) {
+      const number = made({ ...place, flat });
+      shade(number, field.numbers[flat], most);
+      grid.append(number);
+    }
   };
   add(0, count);
   if (field.numbers.length === 0) grid.append("none");
@@ -78,11 +123,11 @@ function numberGrid(model, place, shown, made) {
 
 const placeOfButton = new WeakMap();
 
-function numberButton(model, place) {
+function numberButton(model, place, name = null) {
   const index = indexText(model.field(place), place.flat).slice(1, -1);
   const text = model.text(place);
-  const label = `${model.field(place).key}, ${index ? `index ${index}, ` : ""}${text}`;
-  const button = element("button", { type: "button", class: "number", "aria-label": label }, text);
+  const label = `${name ?? model.field(place).key}, ${index && !name ? `index ${index}, ` : ""}${text}`;
+  const button = element("button", { type: "button", class: "number", "aria-label": label }, model.short(place));
   placeOfButton.set(button, place);
   return button;
 }

@@ -4,6 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const model = new Model(data);
 const at = (id) => document.getElementById(id);
 const count = model.records.length;
+const NUMBERS = "button.number, button.cell"; // of the record, and of all like it
 let current = { record: 0, field: null, flat: null };
 let pointed = null;
 const graph = new Graph(at("graph"), model, (place) => place && go(place));
@@ -21,6 +22,20 @@ function step(index) {
   const place = kept ? { ...current, record } : { record, field: null, flat: null };
   location.replace(model.hash(place)); // steps are no history; jumps to an operand are
   show(place);
+  keepInView();
+}
+
+// Scroll until the record begins in sight, below the steps.
+function keepInView() {
+  const top = at("record").getBoundingClientRect().top;
+  const bar = document.querySelector(".steps").getBoundingClientRect().bottom;
+  if (top < bar || top > innerHeight * 0.7) scrollBy({ top: top - bar - 8 });
+}
+
+// The first record on the way there: what comes before are sizes.
+function opening() {
+  const record = model.records.findIndex(({ direction }) => direction === "forward" || direction === "both");
+  return { record: Math.max(record, 0), field: null, flat: null };
 }
 
 // Show a place: its record, and in it the number.
@@ -68,7 +83,7 @@ function showNumber() {
     ["user", place.flat === null ? [] : model.uses(place)],
     ["chosen", place.flat === null ? [] : [place]],
   ].map(([role, places]) => [role, new Set(places.map(keyOf))]);
-  for (const button of at("record").querySelectorAll("button.number")) {
+  for (const button of at("record").querySelectorAll(NUMBERS)) {
     const key = keyOf(placeOfButton.get(button));
     for (const [role, keys] of roles) button.classList.toggle(role, keys.has(key));
     if (current.flat !== null && key === keyOf(current)) button.setAttribute("aria-current", "true");
@@ -114,7 +129,7 @@ const KEYS = {
 };
 
 function onKey(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || at("keys").open) return;
+  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || at("keys").open || event.target.matches?.("input")) return;
   const button = event.target.closest?.("button.number");
   const scrolls = event.target.closest?.("pre, #graph") && event.target.scrollWidth > event.target.clientWidth;
   if (button && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
@@ -129,7 +144,7 @@ function onKey(event) {
 }
 
 function onHash() {
-  const place = model.find(location.hash) ?? { record: 0, field: null, flat: null };
+  const place = model.find(location.hash) ?? opening();
   if (place.record === current.record && place.field === current.field && place.flat === current.flat
     && at("record").hasChildNodes()) return;
   const fromLink = at("number").contains(document.activeElement);
@@ -151,20 +166,20 @@ function start() {
   at("outline-details").open = !narrow;
   if (graph.svg) at("graph-details").open = !narrow;
   listen();
-  if (count) showWithNumber(model.find(location.hash) ?? current);
+  if (count) showWithNumber(model.find(location.hash) ?? opening());
 }
 
 function listen() {
   const record = at("record");
   const pointAt = (event) => {
-    const button = event.target.closest("button.number");
+    const button = event.target.closest(NUMBERS);
     if (button) point(placeOfButton.get(button));
   };
   record.addEventListener("pointerover", pointAt);
   record.addEventListener("focusin", pointAt);
   record.addEventListener("pointerleave", () => current.flat !== null && point(null));
   record.addEventListener("click", (event) => {
-    const button = event.target.closest("button.number");
+    const button = event.target.closest(NUMBERS);
     if (button) go(placeOfButton.get(button));
   });
   at("first").addEventListener("click", () => step(0));
@@ -173,6 +188,7 @@ function listen() {
   at("last").addEventListener("click", () => step(count - 1));
   at("keys-button").addEventListener("click", () => at("keys").showModal());
   at("theme-button").addEventListener("click", () => setDark(!isDark()));
+  at("digits").addEventListener("input", (event) => showDigits(Number(event.target.value)));
   if (graph.svg) {
     at("smaller").addEventListener("click", () => graph.step(-1));
     at("larger").addEventListener("click", () => graph.step(1));
@@ -184,6 +200,13 @@ function listen() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", showTheme);
   showTheme();
+}
+
+function showDigits(digits) {
+  model.digits = digits;
+  at("digits-said").textContent = digits === ALL_DIGITS ? "all" : String(digits);
+  at("record").replaceChildren(...recordCard(model, current.record, current.flat ?? 0));
+  showNumber();
 }
 
 function isDark() {
