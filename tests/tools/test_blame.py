@@ -28,19 +28,20 @@ SPELLED: dict[str, Callable[[float], str]] = {
 @pytest.mark.parametrize("command", TRACES)
 def test_a_right_port_is_blamed_for_nothing(command: str, dtype: str) -> None:
     port = Port(command, dtype=dtype)
-    for form in [fixed, *SPELLED.values()][:: 1 if command == "swiglu" else 2]:
+    forms = SPELLED.values() if command in ("swiglu", "encoder-block") else (fixed, repr)
+    for form in forms:
         verdict = judge(port, port.text(form), dtype)
         assert len(verdict.cells) > 0
         blamed = guilty_kinds(verdict), [one.declared.key for one in verdict.wrong]
         assert blamed == (set(), [])
 
 
-@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("command", TRACES)
 def test_nor_is_one_that_prints_a_quarter(command: str, dtype: str) -> None:
     random = np.random.default_rng(7)
     port = Port(command, dtype=dtype)
-    for _ in range(2):
+    for _ in range(1 if port.document.entries[200:] else 2):
         told: dict[tuple[int, str], bool] = {}
 
         def keep(entry: Entry, declared: Field, told: dict[tuple[int, str], bool] = told) -> bool:
