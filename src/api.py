@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .report.lines import Line
     from .report.records import Record
     from .tools.diff.comparison import Change, Comparison
+    from .tools.diff.matching import Matching
     from .tools.diff.rules import Rules
     from .tools.diff.sources import Source
 
@@ -89,12 +90,13 @@ def read(path: str | os.PathLike[str]) -> Records:
 class Difference:
     """What differs between two traces under a rule; computed when it is asked for."""
 
-    def __init__(self, old: Source, new: Source, rules: Rules) -> None:
-        self._sides = old, new, rules
+    def __init__(self, old: Source, new: Source, rules: Rules, matching: Matching) -> None:
+        self._sides = old, new
+        self._told = rules, matching
         self._comparison()  # refuses what cannot be compared
 
     def __repr__(self) -> str:
-        old, new, _ = self._sides
+        old, new = self._sides
         return f"<{old.name} and {new.name}: {'different' if self.different else 'the same'}>"
 
     @property
@@ -129,7 +131,8 @@ class Difference:
         from .tools.diff.comparison import Comparison
         from .traces import classes
 
-        return Comparison(*self._sides, classes)
+        rules, matching = self._told
+        return Comparison(*self._sides, rules, classes, matching)
 
 
 Traced = Records | str | os.PathLike[str]
@@ -148,14 +151,21 @@ def diff(
     last_digit: bool = False,
     as_written: bool = False,
     up_to_sign: bool = False,
+    keys: Sequence[str] = (),
+    unordered: Sequence[str] = (),
+    subset: bool = False,
+    names: str | os.PathLike[str] | None = None,
 ) -> Difference:
     """Compare two traces record by record, number by number.
 
     Without a tolerance any other text is a change. The tolerances are those of `llm-trace diff`:
     `ulp` counts steps of `dtype`. `tolerances` are rules for single fields, such
-    as `{"PARAMETER-GRADIENT.values": "rtol:1e-9"}`. Raises an LlmTraceError for a file or a rule
-    that cannot be read.
+    as `{"PARAMETER-GRADIENT.values": "rtol:1e-9"}`. `keys` are fields that tell records apart,
+    `unordered` kinds whose order says nothing; of a `subset` the new side may say less; `names` is
+    a file that says which name is which. Raises an LlmTraceError for a file or a rule that cannot
+    be read.
     """
+    from .tools.diff.matching import Matching
     from .tools.diff.rules import Rules
 
     named = [f"{field}={rule}" for field, rule in (tolerances or {}).items()]
@@ -169,7 +179,9 @@ def diff(
         as_written=as_written,
         up_to_sign=up_to_sign,
     )
-    return Difference(_source(old, "old"), _source(new, "new"), rules)
+    file = None if names is None else os.fspath(names)
+    matching = Matching.given(keys, unordered, subset=subset, map_file=file)
+    return Difference(_source(old, "old"), _source(new, "new"), rules, matching)
 
 
 def _source(side: Traced, name: str) -> Source:

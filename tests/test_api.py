@@ -80,6 +80,9 @@ def test_a_difference_is_that_of_the_command(tmp_path: Path) -> None:
     assert found.text() == found.text()
     assert not llm_trace.diff(path, changed, rtol=1e-6, atol=1e-6).different
     assert llm_trace.diff(path, changed, tolerances={"POSITION-FORWARD.*": "atol:1"}).different
+    (tmp_path / "few.trace").write_text("POSITION-FORWARD position=0\n")
+    assert not llm_trace.diff(path, tmp_path / "few.trace", subset=True).different
+    assert llm_trace.diff(path, tmp_path / "few.trace", keys=["position"]).different
 
 
 def test_traces_are_listed_whether_the_package_is_loaded_or_not() -> None:

@@ -70,11 +70,8 @@ def aligned(
     """
     is_unordered = (matching or Matching()).is_unordered
     before, after = _equal_ends(old.lines, new.lines, olds, news)
-    elided = [
-        Pair(i, j, equal=True)
-        for i, j in (*zip(olds[:before], news[:before], strict=True), *_ends(olds, news, after))
-        if _may_be_elided(old.lines[i])
-    ]
+    ends = (*zip(olds[:before], news[:before], strict=True), *_ends(olds, news, after))
+    elided = [*_elided(old, ends)]
     olds, news = olds[before : len(olds) - after], news[before : len(news) - after]
     equal = _equal_lines(old.lines, new.lines, olds, news)
     left_old = _identified(old, olds, {i for i, _ in equal}, keys)
@@ -94,10 +91,7 @@ def aligned(
     kinds = {i: old.kind(i) for i in moved}
     still = {i for i, kind in kinds.items() if is_unordered(kind)}
     pairs = [Pair(i, j, moved=True, equal=True) for i, j in equal if i in moved - still]
-    pairs += elided
-    for i, j in equal:
-        if _may_be_elided(old.lines[i]) and i not in moved - still:
-            pairs.append(Pair(i, j, equal=True))
+    pairs += [*elided, *_elided(old, (pair for pair in equal if pair[0] not in moved - still))]
     for i in moved:
         keys.of(old.entry(i).kind)  # refused now, if one is, and not in the middle of the output
     same = before + len(equal) + after - sum(pair.equal for pair in pairs)
@@ -151,9 +145,12 @@ def _ends(olds: range, news: range, after: int) -> Iterator[tuple[int, int]]:
     return zip(olds[len(olds) - after :], news[len(news) - after :], strict=True)
 
 
-def _may_be_elided(line: str) -> bool:
-    """Whether a line may have a list that leaves out numbers, which no other is known to equal."""
-    return "..." in line or "…" in line
+def _elided(old: Source, pairs: Iterable[tuple[int, int]]) -> Iterator[Pair]:
+    """Equal lines that may have a list without all its numbers, which none is known to equal."""
+    for i, j in pairs:
+        line = old.lines[i]
+        if "..." in line or "…" in line:
+            yield Pair(i, j, equal=True)
 
 
 def _equal_lines(
