@@ -27,8 +27,9 @@ def run(trace: str, /, **fixture: Any) -> Records:
     """Compute a trace: `run("swiglu", gate_weight=[[1, 0, 2], [0, 1, -1]])`.
 
     Fields of the fixture are given by name, as arrays, lists, numbers or words; those that are left
-    out have the trace's own values. A trace that trains does so, which can take long. Raises an
-    LlmTraceError for an unknown trace, and for a field that is unknown, does not fit or is refused.
+    out have the trace's own values, but a bias is absent where its weight is given. A trace that
+    trains does so, which can take long. Raises an LlmTraceError for an unknown trace, and for a
+    field that is unknown, does not fit or is refused.
     """
     from .fixtures.reading import fixture_of
     from .traces import entries, find

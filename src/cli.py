@@ -13,7 +13,7 @@ import gc
 gc.disable()  # until `main`: classes that are being made are no garbage, and looking costs 2 ms
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,15 @@ def trace_options() -> list[click.Parameter]:
             type=click.Path(),
             metavar="FILE",
             help="Compute on the numbers in FILE: .toml, .json, .npz or .safetensors, or - for "
-            "standard input.",
+            "standard input. Its layout, in x out or out x in, says which way round weights are; "
+            "--show-fixture has the trace's own.",
+        ),
+        click.Option(
+            ["--set", "changes"],
+            multiple=True,
+            metavar="FIELD[INDEX]=VALUE",
+            help="Change one number, or a whole field, as in 'gate_weight[0,1]=2.5'. As often as "
+            "needed.",
         ),
         click.Option(
             ["--show-fixture"],
@@ -199,7 +207,13 @@ def format_of(options: dict[str, Any], output: str | None, *, show_fixture: bool
 
 
 def run_trace(
-    entry: Entry, *, fixture: str | None, show_fixture: bool, output: str | None, **options: Any
+    entry: Entry,
+    *,
+    fixture: str | None,
+    changes: Sequence[str],
+    show_fixture: bool,
+    output: str | None,
+    **options: Any,
 ) -> None:
     """Print a trace in the form that the options ask for, or that the file's suffix says."""
     options["format"] = format_of(options, output, show_fixture=show_fixture)
@@ -221,6 +235,10 @@ def run_trace(
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
     try:
         numbers = numbers_of(entry, fixture, given, small=training is not None and training.small)
+        if changes:
+            from .fixtures.setting import changed
+
+            numbers = changed(numbers, changes)
         if show_fixture:
             from .fixtures.showing import shown
 
@@ -228,7 +246,9 @@ def run_trace(
             return
         form = (*asked, entry.forms()["trace"])[0]
         with training.kept() if training else nullcontext():
-            emit(trace_text(entry, form, numbers, training, given=fixture is not None), output)
+            emit(trace_text(entry, form, numbers, training, given=bool(numbers.given)), output)
+        for remark in numbers.remarks() if fixture else ():
+            tell(f"{printable(fixture or '')}: {remark}")
     except (OutputError, DeclarationError):
         raise
     except LlmTraceError as error:

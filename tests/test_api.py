@@ -71,8 +71,9 @@ def test_a_trace_of_another_program_is_typed_by_its_form(tmp_path: Path) -> None
 
 def test_a_difference_is_that_of_the_command(tmp_path: Path) -> None:
     path = tmp_path / "old.trace"
-    path.write_text(llm_trace.run("swiglu").text())
-    changed = llm_trace.run("swiglu", down_weight=[[1, 0], [0, 1], [1, -1.0000001]])
+    path.write_text(llm_trace.run("swiglu", name="mine").text())
+    down_weight = [[1, 0], [0, 1], [1, -1.0000001]]
+    changed = llm_trace.run("swiglu", name="mine", down_weight=down_weight)
     found = llm_trace.diff(path, changed)
     assert found.different
     assert found.changes[0].path == "POSITION-FORWARD[position=0]"

@@ -69,6 +69,7 @@ def declarations(name: str, kind: str | None = None, key: str | None = None) -> 
     if entry is None:
         raise unknown("trace", name, [*entries()])
 
+    from ..fixtures.layout import weights
     from ..report.explain import explained, explained_record
     from ..tools.formulas.spelling import printed_formula
 
@@ -79,7 +80,12 @@ def declarations(name: str, kind: str | None = None, key: str | None = None) -> 
         return printed_formula(formula, record, classes)
 
     if kind is None:
-        return explained(trace, entry.title, entry.description(), spelled, width)
+        told = entry.description()
+        if weights(trace.fixture):
+            told += (
+                f"\n\nA fixture's weights are {trace.fixture.layout}, unless its layout says else."
+            )
+        return explained(trace, entry.title, told, spelled, width)
     kinds = {declared.kind: declared for declared in trace.schema}
     if kind not in kinds:
         raise unknown("kind", kind, [*kinds])

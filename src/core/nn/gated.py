@@ -23,7 +23,7 @@ from .splitmix64 import SplitMix64
 @dataclass(frozen=True, eq=False)
 class GatedLayer(Layer):
     """Weights out-by-in, rows by gate as in `gates`: `input_weight` (gates hidden, inputs),
-    `recurrent_weight` (gates hidden, hidden), and two biases (gates hidden).
+    `recurrent_weight` (gates hidden, hidden), and two biases (gates hidden), each or None.
 
     Raises ShapeMismatch or DuplicateName.
     """
@@ -33,7 +33,7 @@ class GatedLayer(Layer):
 
     input_weight: NamedParameter
     recurrent_weight: NamedParameter
-    input_bias: NamedParameter
+    input_bias: NamedParameter | None
     recurrent_bias: NamedParameter | None
 
     def _check(self) -> None:
@@ -46,9 +46,9 @@ class GatedLayer(Layer):
         rows = shape[0]
         square = (rows, rows // count)
         require_shape(self.kind, "recurrent weight", self.recurrent_weight.tensor.shape, square)
-        require_shape(self.kind, "input bias", self.input_bias.tensor.shape, (rows,))
-        if self.recurrent_bias is not None:
-            require_shape(self.kind, "recurrent bias", self.recurrent_bias.tensor.shape, (rows,))
+        for part, bias in ("input", self.input_bias), ("recurrent", self.recurrent_bias):
+            if bias is not None:
+                require_shape(self.kind, f"{part} bias", bias.tensor.shape, (rows,))
 
     @classmethod
     def initialize(cls, prefix: str, input_width: int, hidden_width: int, rng: SplitMix64) -> Self:
@@ -84,7 +84,7 @@ class GatedLayer(Layer):
 
     def project(self, x: Tensor) -> Tensor:
         """x W_x^T + b_x of all gates, (..., inputs) -> (..., gates hidden)."""
-        return affine(x, self.input_weight.tensor, self.input_bias.tensor)
+        return affine(x, self.input_weight.tensor, self.input_bias and self.input_bias.tensor)
 
     def gate(self, stacked: Tensor, first: int, count: int = 1, *, axis: int = 1) -> Tensor:
         """The part of `count` gates from number `first` on of what is stacked along `axis`."""

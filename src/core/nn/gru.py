@@ -17,7 +17,6 @@ from typing import NamedTuple
 from ..autodiff import Tensor, add, constant, matmul, mul, sigmoid, sub, tanh
 from .affine import affine, transposed
 from .gated import GatedLayer, each_step, over_time
-from .parameters import NamedParameter
 
 GATES = ("reset", "update", "candidate")  # the order of the stacked rows
 RESET, UPDATE, CANDIDATE = range(3)
@@ -28,15 +27,19 @@ _ONE = constant(1.0)
 class Mixture(NamedTuple):
     """A new state made of the old one and the candidate, coordinate by coordinate."""
 
-    kept: Tensor  # u * previous
-    written: Tensor  # (1 - u) * candidate
+    kept: Tensor  # of the old state
+    written: Tensor  # of the candidate
     state: Tensor  # kept + written
 
 
-def mix(update: Tensor, previous: Tensor, candidate: Tensor) -> Mixture:
-    """u h + (1 - u) n; all of one shape."""
-    kept = mul(update, previous)
-    written = mul(sub(_ONE, update), candidate)
+def mix(
+    update: Tensor, previous: Tensor, candidate: Tensor, *, update_writes: bool = False
+) -> Mixture:
+    """u h + (1 - u) n; all of one shape. With `update_writes`, (1 - u) h + u n."""
+    if update_writes:
+        kept, written = mul(sub(_ONE, update), previous), mul(update, candidate)
+    else:
+        kept, written = mul(update, previous), mul(sub(_ONE, update), candidate)
     return Mixture(kept, written, add(kept, written))
 
 
@@ -52,8 +55,8 @@ class GRUStep(NamedTuple):
     recurrent_term: Tensor  # r * recurrent_affine; recurrent_affine itself if reset before
     candidate_pre: Tensor  # x W_xn^T + b_xn + recurrent_term
     candidate: Tensor  # n = tanh(candidate_pre)
-    kept: Tensor  # u * h
-    written: Tensor  # (1 - u) * n
+    kept: Tensor  # u * h, or (1 - u) * h if the update writes
+    written: Tensor  # (1 - u) * n, or u * n
     state: Tensor  # h_t = kept + written
 
 
@@ -77,8 +80,8 @@ class GRU(GatedLayer):
     kind = "GRU"
     gates = GATES
 
-    recurrent_bias: NamedParameter
     reset_before: bool = field(default=False, kw_only=True)
+    update_writes: bool = field(default=False, kw_only=True)  # (1 - u) h + u n instead
 
     def other_convention(self) -> GRU:
         """The same weights with the reset on the other side of the recurrent affine map."""
@@ -116,7 +119,9 @@ class GRU(GatedLayer):
         """
         if weight is None:
             weight = transposed(self.recurrent_weight.tensor)
-        recurrent = add(matmul(previous, weight), self.recurrent_bias.tensor)
+        recurrent = matmul(previous, weight)
+        if self.recurrent_bias is not None:
+            recurrent = add(recurrent, self.recurrent_bias.tensor)
         gates_pre = add(self.gate(projected, RESET, 2), self.gate(recurrent, RESET, 2))
         gates = sigmoid(gates_pre)
         reset, update = self.gate(gates, RESET), self.gate(gates, UPDATE)
@@ -124,7 +129,7 @@ class GRU(GatedLayer):
             recurrent_affine = recurrent_term = affine(
                 mul(reset, previous),
                 self.gate(self.recurrent_weight.tensor, CANDIDATE, axis=0),
-                self.gate(self.recurrent_bias.tensor, CANDIDATE, axis=0),
+                self.recurrent_bias and self.gate(self.recurrent_bias.tensor, CANDIDATE, axis=0),
             )
         else:
             recurrent_affine = self.gate(recurrent, CANDIDATE)
@@ -141,5 +146,5 @@ class GRU(GatedLayer):
             recurrent_term,
             candidate_pre,
             candidate,
-            *mix(update, previous, candidate),
+            *mix(update, previous, candidate, update_writes=self.update_writes),
         )

@@ -48,6 +48,7 @@ TURNED = [[cos(np.array(x)).item(), -sin(np.array(x)).item()] for x in (1.0, 2.0
 class MultiHeadFixture(chapter.CheckedFixture):
     """A sequence or several, the four weights, and another last row."""
 
+    layout = "in x out"
     computed = ("batch width tokens tokens",)
 
     gradcheck_tolerance: float = real(8e-6, "Largest scaled error that passes", least=0.0)

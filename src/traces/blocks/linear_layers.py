@@ -36,13 +36,16 @@ from .._rows import forward_row, forward_rows
 class LinearFixture(Fixture):
     """An affine projection, its input, and the adjoint that comes back to its output."""
 
+    layout = "in x out"
     computed = ("... in out",)  # every product is printed
 
     name: str = word("known-affine-projection", "What the trace calls these numbers")
     parameter_prefix: str = prefix("token_projection", "What the parameters' names begin with")
     input: Array = reals([[[1, 2], [-1, 3]]], "... in", "x, one row a position")
     weight: Array = reals([[1, 0, -1], [2, 0.5, 1]], "in out", "W")
-    bias: Array | None = reals([0.5, -0.5, 1], "out", 'b, or "none"', optional=True)
+    bias: Array | None = reals(
+        [0.5, -0.5, 1], "out", 'b, or "none"', optional=True, beside="weight"
+    )
     upstream: Array = reals(
         [[[1, 0, -1], [0.5, 2, 1]]], "... out", "dL/dy, the seed of the way back"
     )

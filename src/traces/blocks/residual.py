@@ -30,6 +30,7 @@ from .._tape import require_steps
 class ResidualFixture(chapter.CheckedFixture):
     """A linear branch around which its input goes, and a stack of such layers."""
 
+    layout = "in x out"
     name: str = word("known-residual-linear", "What the trace calls these numbers")
     parameter_prefix: str = prefix("residual", "What the parameters' names begin with")
     input: Array = reals([2, -1], "... width", "x")

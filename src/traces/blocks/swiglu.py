@@ -39,6 +39,7 @@ from .._rows import backward_rows, forward_rows
 class SwiGLUFixture(Fixture):
     """A SwiGLU block, its input, and the adjoint that comes back to its output."""
 
+    layout = "in x out"
     computed = ("... hidden", "... output")
 
     name: str = word("known-position-wise-swiglu", "What the trace calls these numbers")

@@ -56,6 +56,7 @@ MERGES = {
 class DecoderBlockFixture(chapter.CheckedFixture):
     """A sequence or several, nine parameters, and another last row."""
 
+    layout = "in x out"
     computed = ("batch width tokens tokens", "batch tokens hidden")
 
     gradcheck_tolerance: float = real(2e-5, "Largest scaled error that passes", least=0.0)

@@ -52,9 +52,11 @@ class EncoderFixture(Fixture):
         "W_O; concatenated is heads times value",
     )
     up_weight: Array = reals(_proverb.MLP_UP_WEIGHT, "hidden model", "W_1 of the MLP")
-    up_bias: Array = reals(_proverb.MLP_UP_BIAS, "hidden", "b_1 of the MLP")
+    up_bias: Array = reals(_proverb.MLP_UP_BIAS, "hidden", "b_1 of the MLP", beside="up_weight")
     down_weight: Array = reals(_proverb.MLP_DOWN_WEIGHT, "model hidden", "W_2 of the MLP")
-    down_bias: Array = reals(_proverb.MLP_DOWN_BIAS, "model", "b_2 of the MLP")
+    down_bias: Array = reals(
+        _proverb.MLP_DOWN_BIAS, "model", "b_2 of the MLP", beside="down_weight"
+    )
     first_norm_gain: Array = reals(_proverb.NORM_GAIN, "model", "gamma of attention's LayerNorm")
     first_norm_shift: Array = reals(_proverb.NORM_SHIFT, "model", "beta of attention's LayerNorm")
     second_norm_gain: Array = reals(_proverb.NORM_GAIN, "model", "gamma of the MLP's LayerNorm")

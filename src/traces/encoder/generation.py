@@ -57,7 +57,7 @@ class GenerationFixture(NormedEncoderFixture):
         (6, 0, 7, 8), "continuation", "vocabulary", "The tokens that were recorded after them"
     )
     head_weight: Array = reals(head_weight(9, 5), "vocabulary model", "W_o of the head, out-by-in")
-    head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head")
+    head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head", beside="head_weight")
     blocks: int = integer(1, "Blocks of the stack, all with the same numbers")
     steps: int = integer(4, "Most tokens that are generated")
     end_token: tuple[int, ...] = indices((4,), "end", "vocabulary", "The token that ends, one id")

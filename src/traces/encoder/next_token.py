@@ -60,7 +60,7 @@ class NextTokenFixture(NormedEncoderFixture):
     )
     blocks: int = integer(2, "Blocks of the stack, all with the same numbers")
     head_weight: Array = reals(head_weight(9, 5), "vocabulary model", "W_o of the head, out-by-in")
-    head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head")
+    head_bias: Array = reals(head_bias(9), "vocabulary", "b_o of the head", beside="head_weight")
 
     @property
     def inputs(self) -> tuple[int, ...]:

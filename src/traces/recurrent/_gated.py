@@ -32,20 +32,33 @@ def before_first(given: Array, initial: str) -> Tensor:
 
 
 def by_gate(fixture: Fixture, gates: Sequence[str], *parts: str) -> dict[str, list[Any]]:
-    """The arrays of the fixture that a parameter's rows come from, one gate after the other."""
-    return {part: [getattr(fixture, f"{gate}_{part}") for gate in gates] for part in parts}
+    """The arrays of the fixture that a parameter's rows come from, one gate after the other.
+
+    A part that is absent in every gate is left out.
+    """
+    return {
+        part: [getattr(fixture, f"{gate}_{part}") for gate in gates]
+        for part in parts
+        if not {f"{gate}_{part}" for gate in gates} <= fixture.absent
+    }
 
 
-def stacked(prefix: str, parts: Mapping[str, Sequence[Array]]) -> Iterator[NamedParameter]:
-    for name, arrays in parts.items():
-        yield named_parameter(f"{prefix}.{name}", np.concatenate(arrays))
+def pytorch(gates: Sequence[str], bias: str, recurrent_bias: str) -> dict[str, list[str]]:
+    """The fields that PyTorch's parameters of the first layer consist of; its order is ours."""
+    parts = {
+        "weight_ih_l0": "input_weight",
+        "weight_hh_l0": "recurrent_weight",
+        "bias_ih_l0": bias,
+        "bias_hh_l0": recurrent_bias,
+    }
+    return {name: [f"{gate}_{part}" for gate in gates] for name, part in parts.items()}
 
 
-def state_head(prefix: str, weight: Array, bias: Array) -> StateHead:
-    return StateHead(
-        named_parameter(f"{prefix}.head.weight", weight),
-        named_parameter(f"{prefix}.head.bias", bias),
-    )
+def stacked(prefix: str, parts: Mapping[str, Sequence[Array]]) -> dict[str, NamedParameter]:
+    return {
+        name: named_parameter(f"{prefix}.{name}", np.concatenate(arrays))
+        for name, arrays in parts.items()
+    }
 
 
 def jacobian(output: Tensor, source: Tensor) -> Array:
@@ -61,28 +74,28 @@ def jacobian(output: Tensor, source: Tensor) -> Array:
     return found
 
 
-def product_over_steps(gates: Sequence[Tensor]) -> Array:
+def product_over_steps(gates: Sequence[Array]) -> Array:
     """The gates' values multiplied coordinate by coordinate, the first step first."""
     product = np.ones(gates[0].shape)
     for gate in gates:
-        product = product * gate.value
+        product = product * gate
     return product
 
 
 def sizes(
-    x: Tensor, cell: Sequence[NamedParameter], head: StateHead, loss: Tensor
+    x: Tensor, cell: Sequence[NamedParameter], head: StateHead | None, scored: Array, loss: Tensor
 ) -> dict[str, Any]:
     """What the FIXTURE records have in common."""
     sequences, steps, width = x.shape
-    outputs, hidden = head.weight.tensor.shape
+    read = () if head is None else head.parameters
     return {
         "sequences": sequences,
         "time_steps": steps,
         "input_width": width,
-        "hidden_width": hidden,
-        "output_width": outputs,
+        "hidden_width": cell[1].tensor.shape[1],
+        "output_width": scored.shape[-1],
         "biases": sum(name.endswith("bias") for name, _ in cell),
-        "parameter_count": sum(tensor.value.size for _, tensor in (*cell, *head.parameters)),
+        "parameter_count": sum(tensor.value.size for _, tensor in (*cell, *read)),
         "loss": float(sum_axis(loss.value, 0)),
     }
 
@@ -92,7 +105,7 @@ def parameter_gradients(
     prefix: str,
     gates: Sequence[str],
     cell: Sequence[NamedParameter],
-    head: StateHead,
+    head: StateHead | None,
 ) -> Iterator[R]:
     """Gate by gate the rows of each of the cell's parameters, then the head's."""
     for index, gate in enumerate(gates):
@@ -100,7 +113,7 @@ def parameter_gradients(
             part = np.split(gradient(tensor), len(gates))[index]
             own = f"{prefix}.{gate}.{name.removeprefix(f'{prefix}.')}"
             yield kind(name=own, shape=part.shape, values=part)
-    for name, tensor in head.parameters:
+    for name, tensor in () if head is None else head.parameters:
         yield kind(name=name, shape=tensor.shape, values=gradient(tensor))
 
 
@@ -111,15 +124,15 @@ def carry_paths(kind: type[R], sequence: int, path: Array, carried: Array) -> It
 
 
 INPUT = "reshape(fixture.input, sequences, time_steps, input_width)[sequence, time]"
-PREDICTION = "state @ fixture.head_weight.T + fixture.head_bias"
-TARGET = "reshape(fixture.target, sequences, output_width)[sequence]"
 
 
-def parameter_count(gates: Sequence[str]) -> str:
-    return (
-        f"{len(gates)} * hidden_width * (input_width + hidden_width + biases)"
-        " + output_width * (hidden_width + 1)"
-    )
+def parameter_count(gates: Sequence[str]) -> dict[str, str]:
+    cell = f"{len(gates)} * hidden_width * (input_width + hidden_width + biases)"
+    return {
+        "head is None": f"{cell} + output_width * (hidden_width + 1)",
+        "head == 'without-bias'": f"{cell} + output_width * hidden_width",
+        "": cell,
+    }
 
 
 def previous(earlier: str, array: str) -> dict[str, str]:
@@ -158,10 +171,7 @@ def gradient_formulas(gates: Sequence[str], biases: Sequence[str]) -> dict[str, 
         formulas[f"{name}.input_weight')"] = f"{adjoint}.T @ Gates.input"
         formulas[f"{name}.recurrent_weight')"] = f"{adjoint}.T @ Gates.previous_state"
         formulas |= {f"{name}.{bias}')": f"sum({adjoint}, 0)" for bias in biases}
-    return formulas | {
-        "name.endswith('.head.weight')": "Prediction.error.T @ Prediction.state",
-        "name.endswith('.head.bias')": "sum(Prediction.error, 0)",
-    }
+    return formulas
 
 
 def gradient_targets(gates: Sequence[str], biases: Sequence[str]) -> dict[str, str]:

@@ -67,9 +67,13 @@ class RNNVectorFixture(Fixture):
     )
     input_weight: Array = reals([[0.5, -0.3], [0.2, 0.8]], "hidden features", "W_x")
     recurrent_weight: Array = reals([[0.6, -0.4], [0.3, 0.5]], "hidden hidden", "W_h")
-    hidden_bias: Array | None = reals([0.1, -0.2], "hidden", "b_h, or none", optional=True)
+    hidden_bias: Array | None = reals(
+        [0.1, -0.2], "hidden", "b_h, or none", optional=True, beside="input_weight"
+    )
     head_weight: Array = reals([[0.7, -0.9], [-0.4, 0.6]], "outputs hidden", "W_o")
-    head_bias: Array | None = reals([0.05, -0.15], "outputs", "b_o, or none", optional=True)
+    head_bias: Array | None = reals(
+        [0.05, -0.15], "outputs", "b_o, or none", optional=True, beside="head_weight"
+    )
 
 
 class Computation(NamedTuple):

@@ -194,9 +194,10 @@ def test_gradients_agree_with_central_differences(reset: str, leading: tuple[int
         cell, head = gru.build(fixture)
         x, initial, target = (
             constant(values.reshape(-1, *values.shape[len(leading) :]))
-            for values in (fixture.input, fixture.initial_state, fixture.target)
+            for values in (fixture.input, fixture.initial_state, fixture.scored)
         )
         state = cell(x, initial).steps[-1].state
+        assert head is not None
         return math.fsum(half_squared_error(head(state).prediction, target).loss.value.tolist())
 
     sequences = range(math.prod(leading))
@@ -265,6 +266,8 @@ def test_every_sequence_is_compared_with_its_own_target() -> None:
     fields = drawn(sizes((3,)), seed=13)
     lines = run(**fields)
     for sequence, record in enumerate(lines.of(Prediction)):
+        assert record.error is not None
+        assert record.target is not None
         np.testing.assert_array_equal(record.target, fields["target"][sequence])
         np.testing.assert_array_equal(record.error, record.prediction - record.target)
         np.testing.assert_array_equal(record.state, lines.column(State, "state", sequence)[-1])
@@ -382,7 +385,7 @@ def test_widths_and_lengths_are_those_of_the_fixture() -> None:
 def test_the_carry_is_computed_and_not_the_gate_written_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def swapped(update: Any, previous: Any, candidate: Any) -> gru_layer.Mixture:
+    def swapped(update: Any, previous: Any, candidate: Any, **_: Any) -> gru_layer.Mixture:
         return gru_layer.mix(update, candidate, previous)
 
     monkeypatch.setattr(gru, "mix", swapped)

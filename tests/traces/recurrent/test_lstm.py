@@ -182,10 +182,11 @@ def test_gradients_agree_with_central_differences(
                 fixture.input,
                 fixture.initial_cell,
                 fixture.initial_state,
-                fixture.target,
+                fixture.scored,
             )
         )
         last = layer(x, cell, state).steps[-1].state
+        assert head is not None
         return math.fsum(half_squared_error(head(last).prediction, target).loss.value.tolist())
 
     analytic = {

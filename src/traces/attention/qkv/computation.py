@@ -36,6 +36,7 @@ SEED = 26
 class QKVFixture(Fixture):
     """Three projections, their input, and the adjoints that come back to their outputs."""
 
+    layout = "in x out"
     computed = ("batch tokens head",)
 
     parameter_prefix: str = prefix(

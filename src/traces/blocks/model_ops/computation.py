@@ -40,6 +40,7 @@ from .records import Check, Error
 class ModelOpsFixture(Fixture):
     """Token ids, their embeddings, a projection and targets; and points to check operations at."""
 
+    layout = "in x out"
     computed = ("positions width", "positions classes", "n m", "checked_positions checked_width")
 
     name: str = word("repeated-token-projection", "What the trace calls these numbers")

@@ -58,7 +58,7 @@ class TaskHeadsFixture(EncoderFixture):
     )
     filler: Array = reals([0.0] * 5, "model", "What stands at padding instead of an embedding")
     head_weight: Array = reals(head_weight(9, 5), "classes model", "W_o of the token head")
-    head_bias: Array = reals(head_bias(9), "classes", "b_o of the token head")
+    head_bias: Array = reals(head_bias(9), "classes", "b_o of the token head", beside="head_weight")
     targets: tuple[int, ...] = indices(
         (1, 2, 0, 3, 4, 5, 6, 2, 4, 0), "positions", "classes", "The class of each of ids"
     )
@@ -71,7 +71,9 @@ class TaskHeadsFixture(EncoderFixture):
     regression_weight: Array = reals(
         [[0.5, -0.25, 0.1, 0.3, -0.2]], "outputs model", "W_r of the regression head"
     )
-    regression_bias: Array = reals([0.1], "outputs", "b_r of the regression head")
+    regression_bias: Array = reals(
+        [0.1], "outputs", "b_r of the regression head", beside="regression_weight"
+    )
     regression_targets: Array = reals([[0.5], [-0.5]], "batch outputs", "Its targets")
     large_logits: Array = reals([1000.0, 0.0, -1000.0], "wide", "Logits too large for exp")
     mask: str = choice(

@@ -66,7 +66,7 @@ class GradientPathsFixture(Fixture):
     )
     vector_input_weight: Array = reals([[0.5, -0.3], [0.2, 0.8]], "hidden features", "W_x")
     vector_recurrent_weight: Array = reals([[0.6, -0.4], [0.3, 0.5]], "hidden hidden", "W_h")
-    vector_bias: Array = reals([0.1, -0.2], "hidden", "b_h")
+    vector_bias: Array = reals([0.1, -0.2], "hidden", "b_h", beside="vector_input_weight")
     last_gradient: Array = reals([1.0, -1.0], "hidden", "dL/dh of the vector RNN's last state")
 
 

@@ -19,12 +19,12 @@ from ....core.arrays import Array
 from ....core.autodiff import Tensor, constant, parameter, trace_backward
 from ....core.nn.gru import GATES, GRU, GRUPass, GRUStep, mix
 from ....core.nn.rnn import StateHead
-from ....fixtures.fixture import Fixture, choice, prefix, real, reals, word
+from ....fixtures.fixture import choice, prefix, real, reals, word
 from ....report.trace import trace
 from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
-from .._rnn import Reading, read
+from .. import _output as output
 from .records import (
     CarryPath,
     FixtureRecord,
@@ -40,32 +40,43 @@ from .records import (
 )
 
 
-class GRUFixture(Fixture):
+class GRUFixture(output.OutputFixture):
     """A cell and a head, sequences, their first states and targets, and one mixture."""
 
     computed = ("... time hidden hidden",)
+    stacks = gated.pytorch(GATES, "input_bias", "recurrent_bias")
 
     name: str = word("known-gru", "What the trace calls these numbers")
     parameter_prefix: str = prefix("gru", "What the parameters' names begin with")
     input: Array = reals([[0.2, -0.1], [0, 0.3], [0.4, 0.1]], "... time input", "x, a row a step")
     initial: str = choice("given", ["given", "zero"], "The state before the first step")
     reset: str = choice("after", ["after", "before"], "The reset's side of the recurrent map")
+    update_weighs: str = choice("old", ["old", "new"], "The state that u weighs; 1 - u the other")
     reset_input_weight: Array = reals([[0.4, -0.2], [0.1, 0.3]], "hidden input", "W_xr")
     reset_recurrent_weight: Array = reals([[0.2, 0.5], [-0.3, 0.4]], "hidden hidden", "W_hr")
-    reset_input_bias: Array = reals([0.1, -0.1], "hidden", "b_xr")
-    reset_recurrent_bias: Array = reals([0.05, 0.15], "hidden", "b_hr")
+    reset_input_bias: Array = reals([0.1, -0.1], "hidden", "b_xr", beside="reset_input_weight")
+    reset_recurrent_bias: Array = reals(
+        [0.05, 0.15], "hidden", "b_hr", beside="reset_recurrent_weight"
+    )
     update_input_weight: Array = reals([[-0.3, 0.6], [0.5, 0.2]], "hidden input", "W_xu")
     update_recurrent_weight: Array = reals([[0.3, -0.1], [0.2, 0.6]], "hidden hidden", "W_hu")
-    update_input_bias: Array = reals([0.2, 0], "hidden", "b_xu")
-    update_recurrent_bias: Array = reals([-0.1, 0.3], "hidden", "b_hu")
+    update_input_bias: Array = reals([0.2, 0], "hidden", "b_xu", beside="update_input_weight")
+    update_recurrent_bias: Array = reals(
+        [-0.1, 0.3], "hidden", "b_hu", beside="update_recurrent_weight"
+    )
     candidate_input_weight: Array = reals([[0.7, 0.1], [-0.4, 0.9]], "hidden input", "W_xn")
     candidate_recurrent_weight: Array = reals([[0.5, -0.6], [0.8, 0.2]], "hidden hidden", "W_hn")
-    candidate_input_bias: Array = reals([0, -0.2], "hidden", "b_xn")
-    candidate_recurrent_bias: Array = reals([0.25, -0.15], "hidden", "b_hn")
+    candidate_input_bias: Array = reals(
+        [0, -0.2], "hidden", "b_xn", beside="candidate_input_weight"
+    )
+    candidate_recurrent_bias: Array = reals(
+        [0.25, -0.15], "hidden", "b_hn", beside="candidate_recurrent_weight"
+    )
     initial_state: Array = reals([0.5, -0.4], "... hidden", "h before the first step, if given")
-    head_weight: Array = reals([[0.7, -0.9]], "output hidden", "W_o of the head")
-    head_bias: Array = reals([0.05], "output", "b_o of the head")
-    target: Array = reals([0.5], "... output", "y, what the last state should predict")
+    head_weight: Array | None = output.head_weight()
+    head_bias: Array = output.head_bias()
+    target: Array | None = output.target()
+    upstream: Array | None = output.upstream()
     mixed_update: float = real(0.9, "u of the one mixture")
     mixed_previous: float = real(0.5, "The old state of the one mixture")
     mixed_candidate: float = real(-0.4, "The candidate of the one mixture")
@@ -83,11 +94,10 @@ class Computation(NamedTuple):
     """Everything that the trace prints."""
 
     cell: GRU
-    head: StateHead
     x: Tensor
     initial: Tensor
     forward: GRUPass
-    reading: Reading
+    output: output.Output
     tape: Tape
     other: GRUPass
     jacobians: list[Jacobian]
@@ -101,35 +111,47 @@ def compute(fixture: GRUFixture) -> Computation:
     x = parameter(gated.rows(fixture, "input"))
     initial = gated.before_first(gated.rows(fixture, "initial_state"), fixture.initial)
     forward = cell(x, initial)
-    reading = read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    out = output.output_of(fixture, head, [step.state for step in forward.steps])
     held, first = cell.detached(), parameter(initial.value)
     return Computation(
         cell=cell,
-        head=head,
         x=x,
         initial=initial,
         forward=forward,
-        reading=reading,
-        tape=Tape(trace_backward(reading.loss, np.ones(reading.loss.shape))),
+        output=out,
+        tape=Tape(trace_backward(out.loss, np.ones(out.loss.shape))),
         other=cell.other_convention()(x.detach(), initial.detach()),
         jacobians=[step_jacobian(held, step) for step in forward.steps],
         path=gated.jacobian(held(x.detach(), first).steps[-1].state, first),
-        carried=gated.product_over_steps([step.update for step in forward.steps]),
+        carried=gated.product_over_steps(
+            [
+                (1.0 - u) if cell.update_writes else u
+                for u in (s.update.value for s in forward.steps)
+            ]
+        ),
     )
 
 
-def build(fixture: GRUFixture) -> tuple[GRU, StateHead]:
+def build(fixture: GRUFixture) -> tuple[GRU, StateHead | None]:
     names = ("input_weight", "recurrent_weight", "input_bias", "recurrent_bias")
     weights = gated.stacked(fixture.parameter_prefix, gated.by_gate(fixture, GATES, *names))
-    cell = GRU(*weights, reset_before=fixture.reset == "before")
-    return cell, gated.state_head(fixture.parameter_prefix, fixture.head_weight, fixture.head_bias)
+    cell = GRU(
+        weights["input_weight"],
+        weights["recurrent_weight"],
+        weights.get("input_bias"),
+        weights.get("recurrent_bias"),
+        reset_before=fixture.reset == "before",
+        update_writes=fixture.update_weighs == "new",
+    )
+    return cell, output.head_of(fixture)
 
 
 def step_jacobian(held: GRU, step: GRUStep) -> Jacobian:
     """The step again, from a state of its own; then with its gates and candidate held."""
     previous = parameter(step.previous.value)
     again = held.step(step.projected.detach(), previous)
-    direct = mix(again.update.detach(), previous, again.candidate.detach())
+    gate, candidate = again.update.detach(), again.candidate.detach()
+    direct = mix(gate, previous, candidate, update_writes=held.update_writes)
     carry, full = (gated.jacobian(state, previous) for state in (direct.state, again.state))
     return Jacobian(carry, full, full - carry)
 
@@ -137,8 +159,9 @@ def step_jacobian(held: GRU, step: GRUStep) -> Jacobian:
 def mixture_record(fixture: GRUFixture) -> MixtureRecord:
     numbers = (fixture.mixed_update, fixture.mixed_previous, fixture.mixed_candidate)
     update, previous, candidate = map(constant, numbers)
-    mixture = mix(update, previous, candidate)
-    swapped = mix(update, candidate, previous)
+    writes = fixture.update_weighs == "new"
+    mixture = mix(update, previous, candidate, update_writes=writes)
+    swapped = mix(update, previous, candidate, update_writes=not writes)
     return MixtureRecord(
         update=fixture.mixed_update,
         previous=fixture.mixed_previous,
@@ -199,7 +222,7 @@ def jacobian_records(done: Computation, sequence: int) -> Iterator[JacobianRow |
     source="Week 6",
     shows="what a GRU keeps and what it writes",
     fixture=GRUFixture,
-    choices=("initial", "reset"),
+    choices=("initial", "reset", "update_weighs"),
     loss="sum(Prediction.loss)",
 )
 def gru_trace(
@@ -223,17 +246,21 @@ def gru_trace(
         name=fixture.name,
         gates=GATES,
         reset=fixture.reset,
+        update_weighs="new" if done.cell.update_writes else None,
         initial=fixture.initial,
-        **gated.sizes(done.x, done.cell.parameters, done.head, done.reading.loss),
+        **output.facts(done.output),
+        **gated.sizes(
+            done.x, done.cell.parameters, done.output.head, fixture.scored, done.output.loss
+        ),
     )
     yield mixture
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from forward_rows(Prediction, done.reading._asdict())
+    yield from output.prediction_records(Prediction, done.output)
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
-        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.head
+        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.output.head
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)

@@ -1,11 +1,13 @@
 """The records of the GRU trace."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from ....core.nn.gru import GATES
 from ....report.records import Record, field, key
 from ....report.values import Int, Real, Reals, Shape, Word, Words
 from .. import _gated as gated
+from .. import _output as output
 
 BIASES = ("input_bias", "recurrent_bias")
 AFFINE = "@ fixture.candidate_recurrent_weight.T + fixture.candidate_recurrent_bias"
@@ -24,9 +26,28 @@ CANDIDATE_GRADIENTS = {
 }
 """Two gradients, because the reset stands between the recurrent map and the sum."""
 
-_CANDIDATE = "(1 - Gates.update[coordinate]) * (1 - State.candidate[coordinate] ** 2)"
+
+def by_side(formula: str | Mapping[str, str], update: str = "Gates.update") -> dict[str, str]:
+    """The formula for either state that u weighs, in which `keep` weighs h and `write` weighs n.
+
+    `first` and `second` are what u and 1 - u weigh, of a coordinate or of all.
+    """
+    at = "[coordinate]" if update.endswith("]") else ""
+    h, n = f"Gates.previous_state{at}", f"State.candidate{at}"
+    rest = f"(1 - {update})"
+    old = {"keep": update, "write": rest, "first": h, "second": n}
+    new = {"keep": rest, "write": update, "first": n, "second": h}
+    found = {}
+    for condition, text in ({"": formula} if isinstance(formula, str) else formula).items():
+        also = f" and {condition}" if condition else ""
+        found[f"update_weighs is None{also}"] = text.format(**old)
+        found[f"update_weighs == 'new'{also}"] = text.format(**new)
+    return found
+
+
+_CANDIDATE = "{write} * (1 - State.candidate[coordinate] ** 2)"
 _UPDATE = (
-    "(Gates.previous_state[coordinate] - State.candidate[coordinate])"
+    "({first} - {second})"
     " * Gates.update[coordinate] * (1 - Gates.update[coordinate])"
     " * fixture.update_recurrent_weight[coordinate]"
 )
@@ -37,7 +58,7 @@ JACOBIAN = {
         " + State.recurrent_affine[coordinate] * (1 - Gates.reset[coordinate])"
         f" * fixture.reset_recurrent_weight[coordinate]) + {_UPDATE}"
     ),
-    "": (
+    "reset == 'before'": (
         f"carry + {_CANDIDATE}"
         " * (fixture.candidate_recurrent_weight[coordinate] * Gates.reset"
         " + (fixture.candidate_recurrent_weight[coordinate] * Gates.previous_state"
@@ -49,15 +70,16 @@ JACOBIAN = {
 
 def previous_state_gradient(later: str) -> dict[str, str]:
     """What a step hands back to the state before it; `later` selects its records."""
-    direct = f"StepGradient{later}.state_gradient * Gates{later}.update"
+    direct = f"StepGradient{later}.state_gradient * {{keep}}"
     gates = gated.through_gates(("reset", "update"), "recurrent_weight", later)
     candidate = (
         f"StepGradient{later}.recurrent_affine_gradient @ fixture.candidate_recurrent_weight"
     )
-    return {
+    formulas = {
         "reset == 'after'": f"{direct} + {gates} + {candidate}",
-        "": f"{direct} + {gates} + Gates{later}.reset * ({candidate})",
+        "reset == 'before'": f"{direct} + {gates} + Gates{later}.reset * ({candidate})",
     }
+    return by_side(formulas, f"Gates{later}.update")
 
 
 def other_candidate() -> dict[str, str]:
@@ -78,6 +100,10 @@ def other_candidate() -> dict[str, str]:
     return formulas
 
 
+OTHER_BEFORE = "OtherConvention(time=time - 1)"
+OTHER_UPDATE = (
+    f"sigmoid(Gates.update_pre + {OTHER_BEFORE}.difference @ fixture.update_recurrent_weight.T)"
+)
 HiddenRow = Annotated[Reals, "hidden_width"]
 OutputRow = Annotated[Reals, "output_width"]
 
@@ -92,12 +118,17 @@ class FixtureRecord(Record, kind="FIXTURE"):
     hidden_width: Int = field("coordinates of a state, H")
     output_width: Int = field("features of a prediction")
     gates: Annotated[Words, "3"] = field("in the order of PyTorch's stacked rows, H rows each")
-    biases: Int = field("bias vectors of each gate: one beside W_x, one beside W_h")
+    biases: Int = field("bias vectors of each gate: one beside W_x, one beside W_h, or fewer")
     reset: Word = field("whether r weighs h W_hn^T + b_hn (after) or h itself (before)")
+    update_weighs: Word | None = field("new if u weighs the candidate, not h", omitted=True)
     initial: Word = field("whether the first state is the fixture's (given) or zero")
+    head: Word | None = field("absent, or without-bias; left out for one with a bias", omitted=True)
+    scored: Word | None = field("every if all steps have a target or an upstream", omitted=True)
+    seed: Word | None = field("upstream if that is given in place of a target", omitted=True)
     parameter_count: Int = field("scalars in cell and head", gated.parameter_count(GATES))
     loss: Real = field(
-        "half the squared error, added over outputs and sequences", "sum(Prediction.loss)"
+        "half the squared error, or upstream times output, added over everything",
+        "sum(Prediction.loss)",
     )
 
 
@@ -107,12 +138,12 @@ class MixtureRecord(Record, kind="MIXTURE"):
     update: Real = field("u", "fixture.mixed_update")
     previous: Real = field("h", "fixture.mixed_previous")
     candidate: Real = field("n", "fixture.mixed_candidate")
-    kept: Real = field("what stays of h", "update * previous")
-    written: Real = field("what comes of n", "(1 - update) * candidate")
+    kept: Real = field("what stays of h", by_side("{keep} * previous", "update"))
+    written: Real = field("what comes of n", by_side("{write} * candidate", "update"))
     state: Real = field("the mixture", "kept + written")
     swapped_state: Real = field(
-        "the mixture where a source lets u weigh the candidate",
-        "(1 - update) * previous + update * candidate",
+        "the mixture where a source lets u weigh the other one",
+        by_side("{write} * previous + {keep} * candidate", "update"),
     )
 
 
@@ -157,8 +188,8 @@ class State(Record):
         " + recurrent_term",
     )
     candidate: HiddenRow = field("n", "tanh(candidate_pre)")
-    kept: HiddenRow = field("what stays of h", "Gates.update * Gates.previous_state")
-    written: HiddenRow = field("what comes of n", "(1 - Gates.update) * candidate")
+    kept: HiddenRow = field("what stays of h", by_side("{keep} * Gates.previous_state"))
+    written: HiddenRow = field("what comes of n", by_side("{write} * candidate"))
     state: HiddenRow = field("h_t", "kept + written")
 
 
@@ -172,26 +203,27 @@ class OtherConvention(Record):
     state: HiddenRow = field(
         "its h_t, computed from its own h_{t-1}",
         {
-            "time == 0": "Gates.update * Gates.previous_state + (1 - Gates.update) * candidate",
-            "": (
-                "candidate + (OtherConvention(time=time - 1).state - candidate)"
-                " * sigmoid(Gates.update_pre + OtherConvention(time=time - 1).difference"
-                " @ fixture.update_recurrent_weight.T)"
+            **by_side({"time == 0": "{keep} * Gates.previous_state + {write} * candidate"}),
+            "update_weighs is None": (
+                f"candidate + ({OTHER_BEFORE}.state - candidate) * {OTHER_UPDATE}"
             ),
+            "": f"{OTHER_BEFORE}.state + (candidate - {OTHER_BEFORE}.state) * {OTHER_UPDATE}",
         },
     )
     difference: HiddenRow = field("its h_t minus the h_t above", "state - State.state")
 
 
 class Prediction(Record):
-    """What the head makes of a sequence's last state."""
+    """What is read from a sequence's last state, or from every one."""
 
     sequence: Int = key("0-based")
-    state: HiddenRow = field("h of the last step", "State(time=time_steps - 1).state")
-    prediction: OutputRow = field("what the head reads in it", gated.PREDICTION)
-    target: OutputRow = field("y", gated.TARGET)
-    error: OutputRow = field("how far it is off", "prediction - target")
-    loss: Real = field("half the sum of the squared errors", "sum(error ** 2) / 2")
+    time: Int | None = key("0-based, if every step is read", omitted=True)
+    state: HiddenRow = field("h of that step", output.state_of("State"))
+    prediction: OutputRow = field("what the head reads in it", output.PREDICTION)
+    target: OutputRow | None = field("y", output.row_of("target"), omitted=True)
+    error: OutputRow | None = field("how far it is off", "prediction - target", omitted=True)
+    upstream: OutputRow | None = field("dL/d prediction", output.row_of("upstream"), omitted=True)
+    loss: Real = field("half the sum of the squared errors", output.LOSS)
 
 
 class StepGradient(Record):
@@ -202,13 +234,12 @@ class StepGradient(Record):
     state_gradient: HiddenRow = field(
         "dL/dh_t, all later steps included",
         {
-            "time == time_steps - 1": "Prediction.error @ fixture.head_weight",
-            **previous_state_gradient("(time=time + 1)"),
+            **output.state_gradient(previous_state_gradient("(time=time + 1)")),
         },
         gradient_of="State.state",
     )
     candidate_gradient: HiddenRow = field(
-        "dL/dn", "state_gradient * (1 - Gates.update)", gradient_of="State.candidate"
+        "dL/dn", by_side("state_gradient * {write}"), gradient_of="State.candidate"
     )
     candidate_pre_gradient: HiddenRow = field(
         "dL/d candidate-pre",
@@ -241,7 +272,7 @@ class StepGradient(Record):
     )
     update_gradient: HiddenRow = field(
         "dL/du",
-        "state_gradient * (Gates.previous_state - State.candidate)",
+        by_side("state_gradient * ({first} - {second})"),
         gradient_of="Gates.update",
     )
     update_pre_gradient: HiddenRow = field(
@@ -273,7 +304,9 @@ class ParameterGradient(Record):
     shape: Shape = field("weights outputs x inputs, biases outputs")
     values: Annotated[Reals, "shape"] = field(
         "dL/d parameter, row-major",
-        gated.gradient_formulas(("reset", "update"), BIASES) | CANDIDATE_GRADIENTS,
+        gated.gradient_formulas(("reset", "update"), BIASES)
+        | CANDIDATE_GRADIENTS
+        | output.head_gradients(),
         gradient_of=gated.gradient_targets(GATES, BIASES),
     )
 
@@ -286,9 +319,11 @@ class JacobianRow(Record, kind="JACOBIAN"):
     coordinate: Int = key("of h_t")
     carry: HiddenRow = field(
         "the row with gates and candidate held: of diag(u)",
-        "one_hot(coordinate, hidden_width) * Gates.update",
+        by_side("one_hot(coordinate, hidden_width) * {keep}"),
     )
-    full: HiddenRow = field("the row of the whole step's derivative", JACOBIAN)
+    full: HiddenRow = field(
+        "the row of the whole step's derivative", by_side(JACOBIAN, "Gates.update[coordinate]")
+    )
     difference: HiddenRow = field("through r, u and n", "full - carry")
 
 
@@ -304,6 +339,6 @@ class CarryPath(Record):
     )
     carried: Real = field(
         "this coordinate's update gates of all steps, multiplied",
-        "prod(Gates.update[:, coordinate])",
+        by_side("prod({keep})", "Gates.update[:, coordinate]"),
     )
     difference: Real = field("the row's own coordinate minus carried", "full[coordinate] - carried")

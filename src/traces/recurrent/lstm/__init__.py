@@ -23,12 +23,12 @@ from ....core.arrays import Array
 from ....core.autodiff import Tensor, parameter, trace_backward
 from ....core.nn.lstm import GATES, LSTM, LSTMPass, LSTMStep, remember
 from ....core.nn.rnn import StateHead
-from ....fixtures.fixture import Fixture, choice, prefix, reals, word
+from ....fixtures.fixture import choice, prefix, reals, word
 from ....report.trace import trace
 from ..._rows import backward_row, forward_row, forward_rows
 from ..._tape import Tape, require_steps
 from .. import _gated as gated
-from .._rnn import Reading, read
+from .. import _output as output
 from .records import (
     CarryPath,
     FixtureRecord,
@@ -42,10 +42,11 @@ from .records import (
 )
 
 
-class LSTMFixture(Fixture):
+class LSTMFixture(output.OutputFixture):
     """A cell and a head, sequences, their first cells and states, and targets."""
 
     computed = ("... time hidden hidden",)
+    stacks = gated.pytorch(GATES, "bias", "recurrent_bias")
 
     name: str = word("known-lstm", "What the trace calls these numbers")
     parameter_prefix: str = prefix("lstm", "What the parameters' names begin with")
@@ -53,25 +54,28 @@ class LSTMFixture(Fixture):
     initial: str = choice("given", ["given", "zero"], "Cell and state before the first step")
     input_input_weight: Array = reals([[0.5, 0.4], [-0.1, 0.7]], "hidden input", "W_xi")
     input_recurrent_weight: Array = reals([[-0.3, 0.6], [0.2, -0.4]], "hidden hidden", "W_hi")
-    input_bias: Array = reals([0.1, -0.2], "hidden", "b_i")
+    input_bias: Array = reals([0.1, -0.2], "hidden", "b_i", beside="input_input_weight")
     input_recurrent_bias: Array | None = reals(None, "hidden", "b_hi", optional=True)
     forget_input_weight: Array = reals([[0.3, -0.5], [0.6, 0.2]], "hidden input", "W_xf")
     forget_recurrent_weight: Array = reals([[0.4, 0.1], [-0.2, 0.5]], "hidden hidden", "W_hf")
-    forget_bias: Array = reals([1, 0.8], "hidden", "b_f")
+    forget_bias: Array = reals([1, 0.8], "hidden", "b_f", beside="forget_input_weight")
     forget_recurrent_bias: Array | None = reals(None, "hidden", "b_hf", optional=True)
     candidate_input_weight: Array = reals([[0.8, -0.6], [0.2, 0.9]], "hidden input", "W_xc")
     candidate_recurrent_weight: Array = reals([[0.1, 0.5], [-0.7, 0.3]], "hidden hidden", "W_hc")
-    candidate_bias: Array = reals([-0.1, 0.05], "hidden", "b_c")
+    candidate_bias: Array = reals([-0.1, 0.05], "hidden", "b_c", beside="candidate_input_weight")
     candidate_recurrent_bias: Array | None = reals(None, "hidden", "b_hc", optional=True)
     output_input_weight: Array = reals([[-0.2, 0.3], [0.4, 0.1]], "hidden input", "W_xo")
     output_recurrent_weight: Array = reals([[0.7, -0.1], [0.3, 0.2]], "hidden hidden", "W_ho")
-    output_bias: Array = reals([0, 0.25], "hidden", "b_o of the output gate")
+    output_bias: Array = reals(
+        [0, 0.25], "hidden", "b_o of the output gate", beside="output_input_weight"
+    )
     output_recurrent_bias: Array | None = reals(None, "hidden", "b_ho", optional=True)
     initial_cell: Array = reals([0.3, -0.6], "... hidden", "c before the first step, if given")
     initial_state: Array = reals([0.5, -0.4], "... hidden", "h before the first step, if given")
-    head_weight: Array = reals([[0.7, -0.9]], "output hidden", "W_o of the head")
-    head_bias: Array = reals([0.05], "output", "b_o of the head")
-    target: Array = reals([0.5], "... output", "y, what the last state should predict")
+    head_weight: Array | None = output.head_weight()
+    head_bias: Array = output.head_bias()
+    target: Array | None = output.target()
+    upstream: Array | None = output.upstream()
 
 
 class Block(NamedTuple):
@@ -87,12 +91,11 @@ class Computation(NamedTuple):
     """Everything that the trace prints."""
 
     cell: LSTM
-    head: StateHead
     x: Tensor
     initial_cell: Tensor
     initial_state: Tensor
     forward: LSTMPass
-    reading: Reading
+    output: output.Output
     tape: Tape
     jacobians: list[dict[str, Block]]  # of every step, cell before state
     path: Array  # d last cell / d initial cell, (sequences, hidden, hidden)
@@ -108,32 +111,37 @@ def compute(fixture: LSTMFixture) -> Computation:
         for name in ("initial_cell", "initial_state")
     )
     forward = layer(x, cell, state)
-    reading = read(head, forward.steps[-1].state, gated.rows(fixture, "target"))
+    out = output.output_of(fixture, head, [step.state for step in forward.steps])
     held, first = layer.detached(), parameter(cell.value)
     return Computation(
         cell=layer,
-        head=head,
         x=x,
         initial_cell=cell,
         initial_state=state,
         forward=forward,
-        reading=reading,
-        tape=Tape(trace_backward(reading.loss, np.ones(reading.loss.shape))),
+        output=out,
+        tape=Tape(trace_backward(out.loss, np.ones(out.loss.shape))),
         jacobians=[step_jacobian(held, step) for step in forward.steps],
         path=gated.jacobian(held(x.detach(), first, state.detach()).steps[-1].cell, first),
-        carried=gated.product_over_steps([step.forget for step in forward.steps]),
+        carried=gated.product_over_steps([step.forget.value for step in forward.steps]),
     )
 
 
-def build(fixture: LSTMFixture) -> tuple[LSTM, StateHead]:
+def build(fixture: LSTMFixture) -> tuple[LSTM, StateHead | None]:
     """The cell, with recurrent biases if the fixture has one (then zero where it has none)."""
     parts = gated.by_gate(fixture, GATES, "input_weight", "recurrent_weight", "bias")
     (given,) = gated.by_gate(fixture, GATES, "recurrent_bias").values()
     if any(bias is not None for bias in given):
         zero = np.zeros(fixture.extents["hidden"])
         parts["recurrent_bias"] = [zero if bias is None else bias for bias in given]
-    layer = LSTM(*gated.stacked(fixture.parameter_prefix, parts))
-    return layer, gated.state_head(fixture.parameter_prefix, fixture.head_weight, fixture.head_bias)
+    weights = gated.stacked(fixture.parameter_prefix, parts)
+    layer = LSTM(
+        weights["input_weight"],
+        weights["recurrent_weight"],
+        weights.get("bias"),
+        weights.get("recurrent_bias"),
+    )
+    return layer, output.head_of(fixture)
 
 
 def step_jacobian(held: LSTM, step: LSTMStep) -> dict[str, Block]:
@@ -230,15 +238,18 @@ def lstm_trace(
         name=fixture.name,
         gates=GATES,
         initial=fixture.initial,
-        **gated.sizes(done.x, done.cell.parameters, done.head, done.reading.loss),
+        **output.facts(done.output),
+        **gated.sizes(
+            done.x, done.cell.parameters, done.output.head, fixture.scored, done.output.loss
+        ),
     )
     for sequence in range(done.x.shape[0]):
         yield from forward_records(done, sequence)
-    yield from forward_rows(Prediction, done.reading._asdict())
+    yield from output.prediction_records(Prediction, done.output)
     for sequence in range(done.x.shape[0]):
         yield from backward_records(done, sequence)
     yield from gated.parameter_gradients(
-        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.head
+        ParameterGradient, fixture.parameter_prefix, GATES, done.cell.parameters, done.output.head
     )
     for sequence in range(done.x.shape[0]):
         yield from jacobian_records(done, sequence)

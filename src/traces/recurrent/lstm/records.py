@@ -6,6 +6,7 @@ from ....core.nn.lstm import GATES
 from ....report.records import Record, field, key
 from ....report.values import Int, Real, Reals, Shape, Word, Words
 from .. import _gated as gated
+from .. import _output as output
 
 THROUGH_STATE = "state_gradient * Gates.output_gate * (1 - Memory.cell_tanh ** 2)"
 SHOWN = "Gates.output_gate[coordinate] * (1 - Memory.cell_tanh[coordinate] ** 2)"
@@ -36,11 +37,15 @@ class FixtureRecord(Record, kind="FIXTURE"):
     hidden_width: Int = field("coordinates of a cell and of a state, H")
     output_width: Int = field("features of a prediction")
     gates: Annotated[Words, "4"] = field("in the order of PyTorch's stacked rows, H rows each")
-    biases: Int = field("bias vectors of each gate: 1 merged, or 2, beside W_x and beside W_h")
+    biases: Int = field("bias vectors of each gate: none, 1 merged, or 2, beside W_x and W_h")
     initial: Word = field("whether the first cell and state are the fixture's (given) or zero")
+    head: Word | None = field("absent, or without-bias; left out for one with a bias", omitted=True)
+    scored: Word | None = field("every if all steps have a target or an upstream", omitted=True)
+    seed: Word | None = field("upstream if that is given in place of a target", omitted=True)
     parameter_count: Int = field("scalars in cell and head", gated.parameter_count(GATES))
     loss: Real = field(
-        "half the squared error, added over outputs and sequences", "sum(Prediction.loss)"
+        "half the squared error, or upstream times output, added over everything",
+        "sum(Prediction.loss)",
     )
 
 
@@ -79,14 +84,16 @@ class Memory(Record):
 
 
 class Prediction(Record):
-    """What the head makes of a sequence's last state."""
+    """What is read from a sequence's last state, or from every one."""
 
     sequence: Int = key("0-based")
-    state: HiddenRow = field("h of the last step", "Memory(time=time_steps - 1).state")
-    prediction: OutputRow = field("what the head reads in it", gated.PREDICTION)
-    target: OutputRow = field("y", gated.TARGET)
-    error: OutputRow = field("how far it is off", "prediction - target")
-    loss: Real = field("half the sum of the squared errors", "sum(error ** 2) / 2")
+    time: Int | None = key("0-based, if every step is read", omitted=True)
+    state: HiddenRow = field("h of that step", output.state_of("Memory"))
+    prediction: OutputRow = field("what the head reads in it", output.PREDICTION)
+    target: OutputRow | None = field("y", output.row_of("target"), omitted=True)
+    error: OutputRow | None = field("how far it is off", "prediction - target", omitted=True)
+    upstream: OutputRow | None = field("dL/d prediction", output.row_of("upstream"), omitted=True)
+    loss: Real = field("half the sum of the squared errors", output.LOSS)
 
 
 class StepGradient(Record):
@@ -96,10 +103,9 @@ class StepGradient(Record):
     time: Int = key("0-based")
     state_gradient: HiddenRow = field(
         "dL/dh_t, all later steps included",
-        {
-            "time == time_steps - 1": "Prediction.error @ fixture.head_weight",
-            "": gated.through_gates(GATES, "recurrent_weight", "(time=time + 1)"),
-        },
+        output.state_gradient(
+            {"": gated.through_gates(GATES, "recurrent_weight", "(time=time + 1)")}
+        ),
         gradient_of="Memory.state",
     )
     output_gate_gradient: HiddenRow = field(
@@ -175,7 +181,7 @@ class ParameterGradient(Record):
     shape: Shape = field("weights outputs x inputs, biases outputs")
     values: Annotated[Reals, "shape"] = field(
         "dL/d parameter, row-major",
-        gated.gradient_formulas(GATES, ("bias", "recurrent_bias")),
+        gated.gradient_formulas(GATES, ("bias", "recurrent_bias")) | output.head_gradients(),
         gradient_of=gated.gradient_targets(GATES, ("bias",))
         | {
             f"name.endswith('.{gate}.recurrent_bias') and {bias} is not None": bias
