@@ -12,36 +12,59 @@ algorithm 1 (arXiv:1211.5063).
 """
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import Array
 from ...core.nn.clipping import Clipped, clip_by_norm, clip_by_shifted_norm
 from ...core.numerics.norms import euclidean_norm
+from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, real, reals, word
 from ...report.records import Record, field, key
 from ...report.trace import trace
 from ...report.values import Flag, Int, Real, Reals, ScientificReal, Shape, Word
 from .._probes import same_bits
 
-PARAMETERS = ("input_weight", "recurrent_weight", "head_weight", "hidden_bias", "head_bias")
+PARAMETERS = (
+    "input_weight",
+    "recurrent_weight",
+    "head_weight",
+    "hidden_bias",
+    "head_bias",
+    "vector",
+)
 ROUNDING = 1.0 + 1e-12  # what the bound of an update is allowed for the rounding of both sides
 
 
 class GradientClippingFixture(Fixture):
-    """The gradients of a vector RNN with its head, and thresholds to clip them to."""
+    """The gradients of a vector RNN with its head, and thresholds to clip them to.
+
+    Where a file gives some of the gradients, there are no others.
+    """
 
     name: str = word("five-arrays-of-norm-six", "What the trace calls these numbers")
-    input_weight: Array = reals([[1.0, -2.0], [2.0, 0.0]], "hidden features", "dL/dW_x")
-    recurrent_weight: Array = reals([[2.0, -2.0], [2.0, 2.0]], "hidden hidden", "dL/dW_h")
-    head_weight: Array = reals([[1.0, -1.0]], "outputs hidden", "dL/dW_o")
-    hidden_bias: Array = reals([-3.0, 0.0], "hidden", "dL/db_h")
-    head_bias: Array = reals([0.0], "outputs", "dL/db_o")
+    input_weight: Array | None = reals(
+        [[1.0, -2.0], [2.0, 0.0]], "hidden features", "dL/dW_x", optional=True
+    )
+    recurrent_weight: Array | None = reals(
+        [[2.0, -2.0], [2.0, 2.0]], "hidden hidden", "dL/dW_h", optional=True
+    )
+    head_weight: Array | None = reals([[1.0, -1.0]], "outputs hidden", "dL/dW_o", optional=True)
+    hidden_bias: Array | None = reals([-3.0, 0.0], "hidden", "dL/db_h", optional=True)
+    head_bias: Array | None = reals([0.0], "outputs", "dL/db_o", optional=True)
+    vector: Array | None = reals(None, "... values", "A gradient of any shape", optional=True)
     thresholds: Array = reals(
         [1.5, 6.0, 10.0], "thresholds", "tau; every one is tried, positive", distinct=True
     )
     learning_rate: float = real(0.1, "eta of the update whose length is bounded")
+
+    def __init__(self, **values: Any) -> None:
+        if values.keys() & {*PARAMETERS}:
+            values = dict.fromkeys(PARAMETERS) | values
+        super().__init__(**values)
+        if all(getattr(self, name) is None for name in PARAMETERS):
+            raise FixtureError("vector", "a gradient in one field at least", "none")
 
 
 class Trial(NamedTuple):
@@ -62,7 +85,9 @@ class Computation(NamedTuple):
 
 
 def compute(fixture: GradientClippingFixture) -> Computation:
-    gradients: dict[str, Array] = {name: getattr(fixture, name) for name in PARAMETERS}
+    gradients: dict[str, Array] = {
+        name: getattr(fixture, name) for name in PARAMETERS if getattr(fixture, name) is not None
+    }
     arrays = [*gradients.values()]
     zeros = [np.zeros(values.shape) for values in arrays]
     thresholds = fixture.thresholds.tolist()

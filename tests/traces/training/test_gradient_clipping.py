@@ -145,11 +145,14 @@ def test_no_threshold_tries_nothing() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"head_bias": np.zeros(2)}, "head_bias: expected shape outputs=1, found 2"),
+        (
+            {"head_weight": np.ones((1, 2)), "head_bias": np.zeros(2)},
+            "head_bias: expected shape outputs=1, found 2",
+        ),
         ({"thresholds": np.array([np.inf])}, "thresholds[0]: expected a finite number, found inf"),
         (
             {"input_weight": np.zeros(2)},
-            "input_weight: expected shape hidden=2 x features, found 2",
+            "input_weight: expected shape hidden x features, found 2",
         ),
     ],
 )
