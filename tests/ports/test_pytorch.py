@@ -11,7 +11,8 @@ import pytest
 
 from llm_trace.tools.emit.program import LANGUAGES
 
-from .pytorch import MADE, PORTS, START, Made
+from .pytorch import PORTS, START
+from .pytorch_mistakes import MADE, Made
 from .running import FOLDER, plan, quarter
 from .test_ports import is_first, judgement
 from .writing import filled
