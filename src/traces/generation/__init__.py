@@ -1,0 +1,1 @@
+"""Generating text: one token after another, with what was worked out before kept at hand."""
