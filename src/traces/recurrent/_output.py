@@ -185,6 +185,8 @@ def state_gradient(later: Mapping[str, str]) -> dict[str, str]:
     heads = {"head == 'absent'": "", "head != 'absent'": " @ fixture.head_weight"}
     for (seed, weigher), (head, through) in product(seeds.items(), heads.items()):
         own, where = f"Prediction.{weigher}{through}", f"{seed} and {head}"
+        last = own.replace("Prediction", "Prediction(time=None)")
+        formulas[f"time == time_steps - 1 and scored is None and {where}"] = last
         formulas[f"time == time_steps - 1 and {where}"] = own
         for condition, rest in later.items():
             also = f" and {condition}" if condition else ""
