@@ -52,7 +52,7 @@ def declarations(
 def paths(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """The paths of records, fields and numbers in the trace that is asked about."""
     from ..tools.loading import loaded
-    from ..tools.places import at_path, named
+    from ..tools.places import at_path
 
     silence = contextlib.redirect_stderr(io.StringIO())
     with silence, contextlib.suppress(LlmTraceError, click.ClickException, OSError):
@@ -64,13 +64,12 @@ def paths(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[st
         records = {entry.path: entry for entry in document.entries}
 
         def fields(record: str) -> Iterator[str]:
-            entry = records[record]
-            keys = [f"{record}.{key.key}" for key in entry.record.fields if entry.numbers(key)]
+            keys = [cell.path for cell in document.cells(records[record]) if cell.count]
             return _narrowed(typed, keys, numbers)
 
         def numbers(field: str) -> list[str]:
             found = at_path(document, field, "")
-            return [named(document, number) for number in found[:_MOST]]
+            return [number.path for number in found[:_MOST]]
 
         return [*_narrowed(typed, records, fields)]
     return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple, overload
 
@@ -14,8 +14,7 @@ import numpy as np
 from ..errors import Unexpected
 from ..escaping import bounded, printable, shown
 from ..report.lines import TraceError
-from ..report.records import Field
-from .formulas.document import Document, Entry
+from .formulas.document import Cell, Document, Entry
 
 _PATH = re.compile(
     r"([^.\[\]]+)(?:\[([^\[\]]*)\])?"
@@ -33,24 +32,22 @@ class NotFound(Unexpected):
 
 
 class Number(NamedTuple):
-    """One number: its record, its field, and its flat index there."""
+    """One number: its cell, and its flat index there."""
 
-    entry: Entry
-    declared: Field
+    cell: Cell
     flat: int
 
     @property
     def text(self) -> str:
         """As it is printed."""
-        return self.entry.number(self.declared, self.flat)
+        return self.cell.number(self.flat)
 
-
-def named(document: Document, number: Number) -> str:
-    """`POSITION-FORWARD[position=0].gated[2]`."""
-    entry, declared, flat = number
-    shape = document.index_shape(entry, declared)
-    index = ",".join(map(str, np.unravel_index(flat, shape))) if shape else ""
-    return f"{entry.path}.{declared.key}" + (f"[{index}]" if shape else "")
+    @property
+    def path(self) -> str:
+        """`POSITION-FORWARD[position=0].gated[2]`."""
+        shape = self.cell.index_shape
+        index = ",".join(map(str, np.unravel_index(self.flat, shape))) if shape else ""
+        return self.cell.path + (f"[{index}]" if shape else "")
 
 
 def at_path(document: Document, at: str, file: str) -> Sequence[Number]:
@@ -65,21 +62,20 @@ def at_path(document: Document, at: str, file: str) -> Sequence[Number]:
     kind, keys, key, index = matched.groups()
     entry = _entry(document, kind, keys, at, file)
     if key is None:
-        return _OfRecord(entry, entry.record.fields)
-    declared = next((field for field in entry.record.fields if field.key == key), None)
-    numbers = _OfRecord(entry, [declared] if declared else [])
-    if declared is None or not numbers:
-        fields = [field.key for field in entry.record.fields if entry.count(field)]
+        return _NumbersOf(document.cells(entry))
+    cell = next((cell for cell in document.cells(entry) if cell.declared.key == key), None)
+    if cell is None or not cell.count:
+        fields = [cell.declared.key for cell in document.cells(entry) if cell.count]
         raise NotFound(file, at, f"one of the fields with numbers {', '.join(fields)}", key)
     if index is None:
-        return numbers
-    shape = document.index_shape(entry, declared) or (1,)
+        return _NumbersOf([cell])
+    shape = cell.index_shape or (1,)
     known = _INDEX.fullmatch(index)
     flat = _flat(tuple(map(int, index.split(","))), shape) if known else None
     if flat is None:
         extents = "x".join(map(str, shape))
         raise NotFound(file, at, f"an index into shape {extents}", index if known else shown(index))
-    return [numbers[flat]]
+    return [Number(cell, flat)]
 
 
 def at_place(document: Document, line: int, column: int | None, file: str) -> Sequence[Number]:
@@ -90,13 +86,14 @@ def at_place(document: Document, line: int, column: int | None, file: str) -> Se
         expected = f"a line from {lines[0]} to {lines[-1]}" if lines else "a trace with records"
         raise TraceError(file, line, column or 1, expected, "no record")
     if column is None:
-        return _OfRecord(entry, entry.record.fields)
-    for declared in entry.record.fields:
-        start = next((one.column for one in entry.line.parts if one.key == declared.key), column)
-        flat = bisect_right(entry.starts(declared), column - start) - 1
-        if 0 <= flat < entry.count(declared):
-            number = Number(entry, declared, flat)
-            if column < start + entry.starts(declared)[flat] + len(number.text):
+        return _NumbersOf(document.cells(entry))
+    for cell in document.cells(entry):
+        key = cell.declared.key
+        start = next((one.column for one in entry.line.parts if one.key == key), column)
+        flat = bisect_right(cell.starts, column - start) - 1
+        if 0 <= flat < cell.count:
+            number = Number(cell, flat)
+            if column < start + cell.starts[flat] + len(number.text):
                 return [number]
     raise TraceError(file, line, column, "a number at this column", "none")
 
@@ -118,12 +115,12 @@ def _entry(document: Document, kind: str, keys: str | None, at: str, file: str) 
     return found[0]
 
 
-class _OfRecord(Sequence[Number]):
-    """The numbers of some fields of a record, in order, each made when it is asked for."""
+class _NumbersOf(Sequence[Number]):
+    """The numbers of some cells, in order, each made when it is asked for."""
 
-    def __init__(self, entry: Entry, fields: Sequence[Field]) -> None:
-        self._entry, self._fields = entry, fields
-        self._ends = [*accumulate(map(entry.count, fields))]
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._cells = [*cells]
+        self._ends = [*accumulate(cell.count for cell in self._cells)]
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -136,9 +133,9 @@ class _OfRecord(Sequence[Number]):
         places = range(len(self))[index]
         if isinstance(places, range):
             return [self[place] for place in places]
-        field = bisect_right(self._ends, places)
-        before = self._ends[field - 1] if field else 0
-        return Number(self._entry, self._fields[field], places - before)
+        cell = bisect_right(self._ends, places)
+        before = self._ends[cell - 1] if cell else 0
+        return Number(self._cells[cell], places - before)
 
 
 def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int | None:

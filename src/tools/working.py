@@ -13,9 +13,8 @@ from ..core.errors import CoreError
 from ..core.numerics.digits import fixed, scientific, shortest
 from ..errors import Unexpected
 from ..escaping import printable, visible
-from ..report.records import Field
 from ..report.values import shape_text
-from .formulas.document import Document, Entry
+from .formulas.document import Cell, Document
 from .formulas.evaluation import formula_of, gradient_of, traced_back
 from .formulas.gradients import STEP, numerical_gradient
 from .formulas.numbers import terms_of, touched
@@ -24,7 +23,7 @@ from .formulas.scope import Unexplained
 from .formulas.spelling import like, printed_formula
 from .formulas.terms import Place, Term
 from .loading import loaded
-from .places import Number, at_path, at_place, named
+from .places import Number, at_path, at_place
 
 MAX_NUMBERS = 64  # that are explained at once
 EFFORT = 4_000_000  # numbers of the trace, at most, that are gone through for them
@@ -51,7 +50,7 @@ def numbers(source: str, fixture: str | None, at: str | tuple[int, int | None]) 
     shown = found[: _many(trace.document)]
     for position, number in enumerate(shown):
         yield "\n" if position else ""
-        for line in explained(trace.document, number, trace.loss):
+        for line in explained(number, trace.loss):
             yield f"{visible(line)}\n"
     if len(found) > len(shown):
         yield f"\nand {len(found) - len(shown)} more numbers; FILE:LINE:COLUMN or --at names one\n"
@@ -59,69 +58,65 @@ def numbers(source: str, fixture: str | None, at: str | tuple[int, int | None]) 
 
 def _many(document: Document) -> int:
     """How many numbers are explained at once: each is looked for in all of the trace."""
-    size = sum(
-        entry.count(declared) for entry in document.entries for declared in entry.record.fields
-    )
+    size = sum(cell.count for cell in document.cells())
     return max(1, min(MAX_NUMBERS, EFFORT // max(size, 1)))
 
 
-def explained(document: Document, number: Number, loss: str | None) -> Iterator[str]:
+def explained(number: Number, loss: str | None) -> Iterator[str]:
     """How the number comes about, in lines; what cannot be told says why."""
-    entry, declared, _ = number
-    yield f"{named(document, number)} = {number.text}"
-    shape = document.shape(entry, declared)
-    extents = f", shape {shape_text(shape)}" if shape is not None else ""
+    cell, declared = number.cell, number.cell.declared
+    yield f"{number.path} = {number.text}"
+    extents = f", shape {shape_text(cell.shape)}" if cell.shape is not None else ""
     yield f"  {declared.meaning} ({declared.type.name}{extents})"
-    expression = formula_of(document, entry, declared)
+    expression = formula_of(cell)
     if expression is not None:
-        formula = printed_formula(expression, type(entry.record), document.classes)
+        formula = printed_formula(expression, type(cell.entry.record), cell.document.classes)
         yield f"  {declared.key} = {formula}"
         try:
-            yield from _working(document, number, _term(document, number))
+            yield from _working(number, _term(number))
         except Unexplained as error:
             yield f"  not worked out: {error}"
     of = declared.loss or loss
-    if gradient_of(document, entry, declared) is not None and of:
-        yield from _difference(document, number, of)
-    yield from _uses(document, number)
+    if gradient_of(cell) is not None and of:
+        yield from _difference(number, of)
+    yield from _uses(number)
 
 
-def _working(document: Document, number: Number, term: Term) -> Iterator[str]:
+def _working(number: Number, term: Term) -> Iterator[str]:
     """The expression, what it comes to, and where its operands stand."""
-    head = f"  {named(document, number).rpartition('.')[2]} = "
+    head = f"  {number.path.rpartition('.')[2]} = "
     result = like(number.text, term.value)
-    nearly = _is_near(document, number, term)
+    nearly = _is_near(number, term)
     note = "as the printed operands are rounded" if nearly else f"the trace has {number.text}"
     note = "as printed" if result == number.text else note
     yield f"{head}{_cut(term.text)}"
     yield f"{'= ':>{len(head)}}{result}, {note}"
     for place in term.places[:_OPERANDS]:
-        text, name = _operand(document, place)
+        text, name = _operand(number.cell.document, place)
         yield f"  {text}  {name}"
     if len(term.places) > _OPERANDS:
         yield f"  and {len(term.places) - _OPERANDS} more operands"
 
 
-def _term(document: Document, number: Number, values: Printed | None = None) -> Term:
+def _term(number: Number, values: Printed | None = None) -> Term:
     """What the formula of a number comes to. Raises Unexplained."""
-    entry, declared, flat = number
-    found = traced_back(document, entry, declared, values or Printed(document))
-    return terms_of(found[flat : flat + 1])[0]
+    found = traced_back(number.cell, values or Printed(number.cell.document))
+    return terms_of(found[number.flat : number.flat + 1])[0]
 
 
-def _is_near(document: Document, number: Number, term: Term) -> bool:
+def _is_near(number: Number, term: Term) -> bool:
     """Whether the rounding of the operands can make the difference to what is printed.
 
     Where more than usual is needed, each operand is moved by what its last digit leaves open.
     """
-    printed = float(number.text)
+    document, printed = number.cell.document, float(number.text)
     if not (math.isfinite(printed) and math.isfinite(term.value)):
         return False
     away = abs(term.value - printed) - ROUNDING * max(1.0, abs(printed))
     for place in term.places[:_OPERANDS] if away > 0.0 else ():
         text, _ = _operand(document, place)
         step = max(_left_open(text) if place.record is not None else 0.0, _ULPS * abs(float(text)))
-        sides = (_term(document, number, Moved(document, place, by)) for by in (step, -step))
+        sides = (_term(number, Moved(document, place, by)) for by in (step, -step))
         away -= max(abs(side.value - term.value) for side in sides)
     return away <= 0.0
 
@@ -148,61 +143,52 @@ def _operand(document: Document, place: Place) -> tuple[str, str]:
         at = np.unravel_index(place.flat, array.shape) if array.shape else ()
         index = f"[{','.join(map(str, at))}]" if array.shape else ""
         return shortest(float(array[at])), f"fixture.{place.attribute}{index}"
-    entry = document.entries[place.record]
-    (declared,) = (field for field in entry.record.fields if field.attribute == place.attribute)
-    operand = Number(entry, declared, place.flat)
-    return operand.text, f"{named(document, operand)}, line {entry.line.number}"
+    operand = Number(document.cell(place.record, place.attribute), place.flat)
+    return operand.text, f"{operand.path}, line {operand.cell.entry.line.number}"
 
 
-def _difference(document: Document, number: Number, loss: str) -> Iterator[str]:
+def _difference(number: Number, loss: str) -> Iterator[str]:
     """The central difference beside a gradient."""
-    entry, declared, flat = number
     try:
-        found = numerical_gradient(document, entry, declared, flat, loss)
+        found = numerical_gradient(number.cell, number.flat, loss)
     except (Unexplained, CoreError) as error:
         yield f"  no central difference: {error}"
         return
-    _, name = _operand(document, found.place)
+    _, name = _operand(number.cell.document, found.place)
     gradient = float(number.text)
     away = scientific(abs(gradient - found.slope), 1)
-    verdict = found.verdict(gradient, _slack(document, entry, declared))
+    verdict = found.verdict(gradient, _slack(number.cell))
     yield f"  central difference {fixed(found.slope)}, off by {away}: {verdict}"
     yield f"    moving {name} by {shortest(STEP)} to either side"
 
 
-def _slack(document: Document, entry: Entry, declared: Field) -> float:
+def _slack(cell: Cell) -> float:
     """What single precision may do to a gradient, as a part of the largest of its kind."""
-    if not declared.single:
+    if not cell.declared.single:
         return 0.0
-    records = document.of_class[type(entry.record)]
-    values = [np.abs(getattr(one.record, declared.attribute)).max(initial=0.0) for one in records]
-    return 16 * float(np.finfo(np.float32).eps) * float(max(values))
+    records = cell.document.of_class[type(cell.entry.record)]
+    alike = (cell.document.cell(one, cell.declared.attribute) for one in records)
+    largest = max(float(np.abs(one.value).max(initial=0.0)) for one in alike)
+    return 16 * float(np.finfo(np.float32).eps) * largest
 
 
-def _uses(document: Document, number: Number) -> Iterator[str]:
+def _uses(number: Number) -> Iterator[str]:
     """The numbers in whose formulas this one is an operand."""
-    entry, declared, flat = number
-    place = Place(entry.ordinal, declared.attribute, flat)
+    document, place = number.cell.document, Place(*number.cell.place, number.flat)
     users: list[Number] = []
     more = 0
-    for user, field in _mentioning(document, declared.attribute):
+    mentioned = re.compile(rf"\b{place.attribute}\b")
+    for cell in document.cells():
+        if not any(mentioned.search(expression) for _, expression in cell.declared.formula):
+            continue
         values = Printed(document)
         with contextlib.suppress(Unexplained):
-            result = traced_back(document, user, field, values)
-            if place[:2] in values.places:
+            result = traced_back(cell, values)
+            if number.cell.place in values.places:
                 found = np.flatnonzero(touched(result, place))
-                users += (Number(user, field, int(at)) for at in found[: _USES - len(users)])
+                users += (Number(cell, int(at)) for at in found[: _USES - len(users)])
                 more += found.size
     for one in users:
-        yield f"  used by {named(document, one)}"
+        yield f"  used by {one.path}"
     if more > len(users):
         yield f"  and by {more - len(users)} more"
-
-
-def _mentioning(document: Document, attribute: str) -> Iterator[tuple[Entry, Field]]:
-    """The fields whose formulas have that name in them."""
-    mentioned = re.compile(rf"\b{attribute}\b")
-    for entry in document.entries:
-        for declared in entry.record.fields:
-            if any(mentioned.search(expression) for _, expression in declared.formula):
-                yield entry, declared

@@ -21,7 +21,7 @@ from llm_trace.tools.blame.ports import read_port
 from llm_trace.tools.blame.reference import changed, real, reference_of
 from llm_trace.tools.blame.verdict import Verdict, verdict_on
 from llm_trace.tools.formulas import functions
-from llm_trace.tools.formulas.document import Document, Entry
+from llm_trace.tools.formulas.document import Cell, Document, Entry
 from llm_trace.tools.formulas.evaluation import formula_of
 from llm_trace.tools.formulas.numbers import Numbers
 from llm_trace.tools.formulas.operands import fixture_value, plain
@@ -109,10 +109,10 @@ class Port:
         self.touched: set[str] = set()  # kinds and fields with another formula
         self._known: dict[Any, Any] = {}
 
-    def field(self, entry: Entry, declared: Field) -> Any:
-        place = entry.ordinal, declared.attribute
+    def field(self, cell: Cell) -> Any:
+        place = cell.place
         if place not in self._known:
-            self._known[place] = self._found(entry, declared)
+            self._known[place] = self._found(cell.entry, cell.declared)
         return self._known[place]
 
     def fixture(self, name: str) -> Any:
@@ -124,8 +124,8 @@ class Port:
         if not real(value):
             return plain(value)
         stacked = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
-        shape = self.document.shape(entry, declared) or stacked.shape
-        expression = formula_of(self.document, entry, declared)
+        shape = Cell(self.document, entry, declared).shape or stacked.shape
+        expression = formula_of(Cell(self.document, entry, declared))
         if expression is None:
             return low(stacked.reshape(shape), self.bits)
         if self.rewrite:
@@ -184,7 +184,11 @@ class Port:
 
     def _value(self, entry: Entry, declared: Field) -> Any:
         value = getattr(entry.record, declared.attribute)
-        return self.field(entry, declared) if real(value) and not declared.aligns else value
+        return (
+            self.field(Cell(self.document, entry, declared))
+            if real(value) and not declared.aligns
+            else value
+        )
 
     def _text(self, entry: Entry, declared: Field, value: Any, spelled: Any) -> str:
         if not real(getattr(entry.record, declared.attribute)) or declared.aligns:

@@ -11,7 +11,7 @@ from llm_trace.report.lines import Line, parse_line
 from llm_trace.report.records import Field
 from llm_trace.tools.diagram.descriptions import FIXTURE, Described, records_of
 from llm_trace.tools.diagram.lexical import records_of_lines
-from llm_trace.tools.formulas.document import Document, Entry
+from llm_trace.tools.formulas.document import Cell, Document, Entry
 from llm_trace.tools.formulas.evaluation import formula_of, target, worked
 from llm_trace.tools.formulas.scope import Unexplained
 from llm_trace.tools.formulas.terms import Place
@@ -100,14 +100,14 @@ def test_marks_lead_to_the_operands(command: str) -> None:
     found = 0
     for entry, record in zip(trace.entries, described.records, strict=True):
         for declared, field in zip(present(entry), record.fields, strict=True):
-            if not field.numbers or formula_of(trace, entry, declared) is None:
+            if not field.numbers or formula_of(Cell(trace, entry, declared)) is None:
                 assert field.works is None
                 continue
             if field.note:
                 with pytest.raises(Unexplained, match=re.escape(field.note)):
-                    worked(trace, entry, declared)
+                    worked(Cell(trace, entry, declared))
                 continue
-            terms = worked(trace, entry, declared)
+            terms = worked(Cell(trace, entry, declared))
             works = field.works or ()
             assert [text_of(work, described) for work in works] == [term.text for term in terms]
             for work, term in zip(works, terms, strict=True):
@@ -125,7 +125,7 @@ def test_gradients_say_of_what(command: str) -> None:
             if not field.gradient or not field.numbers:
                 assert field.targets is None
                 continue
-            terms = target(trace, entry, declared)
+            terms = target(Cell(trace, entry, declared))
             assert [places_of(mark, trace, described) for mark in field.targets or ()] == [
                 {*term.places} for term in terms
             ]

@@ -11,7 +11,7 @@ import pytest
 from llm_trace.report.lines import parse_line
 from llm_trace.report.records import Field
 from llm_trace.tools.formulas.derivation import Derivation
-from llm_trace.tools.formulas.document import Document, Entry
+from llm_trace.tools.formulas.document import Cell, Document, Entry
 from llm_trace.tools.formulas.evaluation import formula_of, gradient_of, worked
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.traces import entries
@@ -56,7 +56,7 @@ def place(entry: Entry, declared: Field) -> str:
 
 
 def printed(entry: Entry, declared: Field) -> list[str]:
-    text = entry.text(declared)
+    text = entry.line.value(declared.key) or "none"
     return [] if text == "none" else re.split(r"[,*|]", text)
 
 
@@ -65,13 +65,13 @@ def test_formulas_give_what_is_printed(command: str, choice: dict[str, str]) -> 
     trace = document(command, choice)
     derivation = Derivation(trace)
     for entry, declared in fields(trace):
-        if formula_of(trace, entry, declared) is None:
+        if formula_of(Cell(trace, entry, declared)) is None:
             continue
         texts = printed(entry, declared)
         if not texts:
             continue
-        exact = np.asarray(derivation.field(entry, declared), np.float64).reshape(-1)
-        nearly = [term.value for term in worked(trace, entry, declared)]
+        exact = np.asarray(derivation.field(Cell(trace, entry, declared)), np.float64).reshape(-1)
+        nearly = [term.value for term in worked(Cell(trace, entry, declared))]
         for text, value, term in zip(texts, exact.tolist(), nearly, strict=True):
             assert equal(float(text), value, 1.01e-12), (place(entry, declared), text, value)
             assert equal(float(text), term, 1e-8), (place(entry, declared), text, term)
@@ -89,7 +89,7 @@ def test_shapes_hold_the_values(command: str, choice: dict[str, str]) -> None:
     for entry, declared in fields(trace):
         if declared.shape is not None and getattr(entry.record, declared.attribute) is not None:
             value: Any = getattr(entry.record, declared.attribute)
-            shape = trace.shape(entry, declared)
+            shape = Cell(trace, entry, declared).shape
             assert shape is not None, place(entry, declared)
             assert math.prod(shape) == np.size(value), place(entry, declared)
 
@@ -100,12 +100,12 @@ def test_gradients_are_central_differences(command: str, choice: dict[str, str])
     trace = document(command, choice)
     gradients: dict[str, list[tuple[Entry, Field, int]]] = {}
     for entry, declared in fields(trace):
-        if gradient_of(trace, entry, declared) is not None:
+        if gradient_of(Cell(trace, entry, declared)) is not None:
             known = gradients.setdefault(f"{entry.record.kind}.{declared.key}", [])
             known += [(entry, declared, flat) for flat in range(len(printed(entry, declared)))]
     for numbers in gradients.values():
         for entry, declared, flat in numbers[:: -(-len(numbers) // MOVED) or 1]:
             of = declared.loss or loss or ""
-            slope = numerical_gradient(trace, entry, declared, flat, of).slope
+            slope = numerical_gradient(Cell(trace, entry, declared), flat, of).slope
             expected = float(printed(entry, declared)[flat])
             assert equal(expected, slope, 1e-6), (place(entry, declared), flat, expected, slope)

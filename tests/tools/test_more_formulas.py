@@ -10,7 +10,7 @@ import pytest
 
 from llm_trace.core.arrays import Array
 from llm_trace.report.lines import TraceError, parse_line
-from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.document import Cell, Document
 from llm_trace.tools.formulas.evaluation import formula_of, worked
 from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.numbers import numbers, of_terms, terms_of
@@ -80,7 +80,7 @@ def test_a_loss_that_trains_is_made_of_its_epochs(monkeypatch: pytest.MonkeyPatc
         explained = {
             declared.key
             for entry_, declared in judge.fields(trace)
-            if entry_.record.kind == "RUN" and formula_of(trace, entry_, declared)
+            if entry_.record.kind == "RUN" and formula_of(Cell(trace, entry_, declared))
         }
         assert ("first-train-loss" in explained) == (history == "all")
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_worked_out_is_unexplained(command: str) -> None:
             continue
         for entry, declared in judge.fields(document):
             try:
-                worked(document, entry, declared)
+                worked(Cell(document, entry, declared))
             except Unexplained as error:
                 refused.append(str(error))
     assert refused

@@ -14,6 +14,7 @@ from llm_trace.tools.diagram.drawing import NothingToDraw, Wish, drawing, graph_
 from llm_trace.tools.diagram.figure import WIDTH, figure_of
 from llm_trace.tools.diagram.graph import Graph, Group, Node
 from llm_trace.tools.diagram.layout import acyclic
+from llm_trace.tools.formulas.document import Cell
 from llm_trace.tools.formulas.operands import Asked
 from llm_trace.tools.loading import loaded
 
@@ -372,9 +373,9 @@ def test_an_overview_asks_no_more_of_a_longer_trace(
     original = Asked.field
     asked = [0]
 
-    def field(self: Asked, entry: object, declared: object) -> object:
+    def field(self: Asked, cell: Cell) -> object:
         asked[0] += 1
-        return original(self, entry, declared)  # type: ignore[arg-type]
+        return original(self, cell)
 
     monkeypatch.setattr(Asked, "field", field, raising=False)
     monkeypatch.setattr(asking, "_LARGE", 50)

@@ -13,7 +13,7 @@ from llm_trace.report.lines import parse_line
 from llm_trace.report.records import Record, field, key
 from llm_trace.report.values import Int, Real, Reals, Word
 from llm_trace.tools.formulas.derivation import Derivation
-from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.document import Cell, Document
 from llm_trace.tools.formulas.evaluation import gradient_of, worked
 from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.numbers import of_terms, terms_of
@@ -103,7 +103,7 @@ def test_other_fixtures(command: str, fields: dict[str, Any]) -> None:
 def test_recurrent_biases_that_are_not_given_are_no_gradient_s_target() -> None:
     trace = judge.document("lstm", lstm(recurrent=("input",)))
     found = {
-        vars(entry.record)["name"].rpartition(".head.")[2]: gradient_of(trace, entry, values)
+        vars(entry.record)["name"].rpartition(".head.")[2]: gradient_of(Cell(trace, entry, values))
         for entry in trace.entries
         for values in entry.record.fields
         if entry.record.kind == "PARAMETER-GRADIENT" and values.key == "values"
@@ -137,8 +137,8 @@ def small(*lines: str) -> Document:
 def results(document: Document, attribute: str) -> list[float]:
     entry = document.entries[0]
     (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
-    exact = np.asarray(Derivation(document).field(entry, declared)).tolist()
-    assert [term.value for term in worked(document, entry, declared)] == exact
+    exact = np.asarray(Derivation(document).field(Cell(document, entry, declared))).tolist()
+    assert [term.value for term in worked(Cell(document, entry, declared))] == exact
     values: list[float] = exact
     return values
 
@@ -211,7 +211,7 @@ def links(count: int) -> Document:
 def of_last(document: Document, attribute: str) -> float:
     entry = document.entries[-1]
     (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
-    return float(Derivation(document).field(entry, declared))
+    return float(Derivation(document).field(Cell(document, entry, declared)))
 
 
 def deeper(levels: int, document: Document) -> float:

@@ -1,6 +1,7 @@
 """Numbers found by path and by place, and worked out."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from llm_trace.tools.formulas.document import Document
 from llm_trace.tools.formulas.functions import FUNCTIONS
 from llm_trace.tools.formulas.gradients import numerical_gradient
 from llm_trace.tools.formulas.spelling import like
-from llm_trace.tools.places import NotFound, Number, at_path, at_place, named
+from llm_trace.tools.places import NotFound, Number, at_path, at_place
 from llm_trace.tools.working import explained
 
 from .documents import ENTRIES, GOLDEN, golden
@@ -32,13 +33,15 @@ def test_every_number_is_found_by_its_path_and_its_columns(command: str) -> None
     numbers = every_number(command)
     assert len(numbers) > 20
     for number in numbers:
-        assert [*at_path(document, named(document, number), command)] == [number]
-        line = texts[number.entry.line.number - 1]
+        assert [*at_path(document, number.path, command)] == [number]
+        line = texts[number.cell.entry.line.number - 1]
         starts = [match.start() for match in re.finditer(re.escape(number.text), line)]
-        found = [at_place(document, number.entry.line.number, start + 1, "f") for start in starts]
+        found = [
+            at_place(document, number.cell.entry.line.number, start + 1, "f") for start in starts
+        ]
         assert [number] in found
         last = starts[found.index([number])] + len(number.text)
-        assert at_place(document, number.entry.line.number, last, "f") == [number]
+        assert at_place(document, number.cell.entry.line.number, last, "f") == [number]
 
 
 @pytest.mark.parametrize("command", ENTRIES)
@@ -47,14 +50,14 @@ def test_the_first_number_of_every_kind_is_explained(command: str) -> None:
     for entries in document.of_class.values():
         numbers = at_place(document, entries[0].line.number, None, "f") if entries else []
         for number in numbers[:1]:
-            lines = [*explained(document, number, loss)]
+            lines = [*explained(number, loss)]
             assert not any("not " in line and "agree" in line for line in lines)
             assert not any("not worked out" in line for line in lines), lines
 
 
 def lines_of(at: str) -> list[str]:
     (number,) = at_path(SWIGLU, at, "swiglu")
-    return [*explained(SWIGLU, number, LOSS)]
+    return [*explained(number, LOSS)]
 
 
 def test_a_product_shows_its_operands_and_its_uses() -> None:
@@ -93,13 +96,15 @@ def test_operands_that_are_rounded_say_so() -> None:
 
 def test_a_wrong_gradient_does_not_agree() -> None:
     number = at_path(SWIGLU, "POSITION-BACKWARD[position=0].up-gradient[2]", "f")[0]
-    line = number.entry.line
+    line = number.cell.entry.line
     parts = tuple(
         part._replace(text=part.text.replace("0.731058578630", "0.731068578630"))
         for part in line.parts
     )
-    wrong = number._replace(entry=number.entry._replace(line=line._replace(parts=parts)))
-    assert any("does not agree" in text for text in explained(SWIGLU, wrong, LOSS))
+    wrong = number._replace(
+        cell=replace(number.cell, entry=number.cell.entry._replace(line=line._replace(parts=parts)))
+    )
+    assert any("does not agree" in text for text in explained(wrong, LOSS))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +168,7 @@ def verdicts(command: str, **fields: object) -> list[tuple[Number, str]]:
         (number, line.rpartition(": ")[2])
         for entry in document.entries
         for number in at_place(document, entry.line.number, None, command)
-        for line in explained(document, number, trace.loss)
+        for line in explained(number, trace.loss)
         if line.startswith("  central difference")
     ]
 
@@ -173,9 +178,7 @@ def test_small_gradients_are_told_from_wrong_ones() -> None:
     found = verdicts("swiglu", upstream=tiny)
     assert {verdict for _, verdict in found} == {"agrees"}
     (number, _) = max(found, key=lambda pair: abs(float(pair[0].text)))
-    slope = numerical_gradient(
-        golden("swiglu"), *at_path(SWIGLU, named(SWIGLU, number), "f")[0], LOSS or ""
-    )
+    slope = numerical_gradient(*at_path(SWIGLU, number.path, "f")[0], LOSS or "")
     small = slope._replace(
         difference=slope.difference._replace(
             derivative=2.78e-7, left_slope=2.78e-7, right_slope=2.78e-7
@@ -212,7 +215,7 @@ def test_a_gradient_that_is_no_number_stops_nothing(wrong: bytes) -> None:
     trace = ENTRIES["swiglu"].load()
     document = Document(lines, trace.schema, trace.fixture())
     (number,) = at_path(document, "POSITION-BACKWARD[position=0].gate-gradient[2]", "f")
-    told = [*explained(document, number, trace.loss)]
+    told = [*explained(number, trace.loss)]
     assert f"= 2.783011535614, the trace has {wrong.decode()}" in told[4]
     assert any(line.endswith(": does not agree") for line in told)
 
@@ -238,7 +241,7 @@ def test_a_gradient_of_no_operand_says_so() -> None:
     document = changed("attention-head", "QUERY-BACKWARD query=2", "QUERY-BACKWARD query=999999999")
     (entry,) = (one for one in document.entries if one.line.value("query") == "999999999")
     for number in at_place(document, entry.line.number, None, "f"):
-        told = [*explained(document, number, ENTRIES["attention-head"].load().loss)]
+        told = [*explained(number, ENTRIES["attention-head"].load().loss)]
         assert told[0].endswith(number.text)
 
 
@@ -274,7 +277,7 @@ def test_what_large_operands_make_of_their_last_digit_is_no_fault() -> None:
         lines = (parse_line(line, at, "f") for at, line in enumerate(changed.splitlines(), 1))
         document = Document(lines, trace.schema, fixture)
         (number,) = at_path(document, at, "f")
-        told = [*explained(document, number, trace.loss)][4]
+        told = [*explained(number, trace.loss)][4]
         assert ("the trace has" if wrong else "as the printed operands are rounded") in told
 
 

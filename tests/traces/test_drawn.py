@@ -58,7 +58,7 @@ def require_read(command: str, fixture: Any) -> None:
     for records in document.of_class.values():
         for entry in records[:1]:
             for number in at_place(document, entry.line.number, None, "F")[:1]:
-                told = "\n".join(explained(document, number, trace.loss))
+                told = "\n".join(explained(number, trace.loss))
                 assert "not worked out" not in told
     graph = graph_of(document, trace.name)
     assert mermaid(graph)
@@ -129,7 +129,7 @@ def test_gradients_in_single_precision_agree() -> None:
         line
         for entry in gradients
         for number in at_place(document, entry.line.number, None, "F")
-        for line in explained(document, number, trace.loss)
+        for line in explained(number, trace.loss)
         if "central difference" in line
     ]
     assert len(told) > 10

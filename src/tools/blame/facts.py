@@ -12,11 +12,11 @@ from ...core.numerics.digits import fixed, scientific, shortest
 from ...escaping import bounded, visible
 from ...report.records import Field
 from ...report.values import shape_text
-from ..formulas.document import Entry
+from ..formulas.document import Cell, Entry
 from ..formulas.evaluation import formula_of
 from ..formulas.spelling import printed_formula
 from .hypotheses import Explained, explained, undecided
-from .shadows import Cell
+from .shadows import Judged
 from .systemic import Systemic, systemic
 from .verdict import Verdict, Wrong
 
@@ -98,9 +98,9 @@ def facts(verdict: Verdict) -> Facts:
     )
 
 
-def path_of(verdict: Verdict, cell: Cell, flat: int) -> str:
+def path_of(verdict: Verdict, cell: Judged, flat: int) -> str:
     """`POSITION-FORWARD[position=0].gated[2]`."""
-    shape = verdict.shadows.document.shape(cell.entry, cell.declared)
+    shape = Cell(verdict.shadows.document, cell.entry, cell.declared).shape
     shape = shape if shape is not None else (cell.shadow.size,) if cell.declared.type.many else ()
     index = f"[{','.join(map(str, np.unravel_index(flat, shape)))}]" if shape else ""
     return f"{cell.entry.path}.{cell.declared.key}{index}"
@@ -112,7 +112,7 @@ def _first(verdict: Verdict) -> First | None:
     return _of_wrong(verdict, verdict.wrong[0]) if verdict.wrong else None
 
 
-def _of_cell(verdict: Verdict, cell: Cell) -> First:
+def _of_cell(verdict: Verdict, cell: Judged) -> First:
     flat = cell.worst
     return First(
         path_of(verdict, cell, flat),
@@ -130,7 +130,7 @@ def _of_cell(verdict: Verdict, cell: Cell) -> First:
 def _of_wrong(verdict: Verdict, wrong: Wrong) -> First:
     document = verdict.shadows.document
     own = document.entries[wrong.entry.ordinal]
-    expression = formula_of(document, own, wrong.declared) or ""
+    expression = formula_of(Cell(document, own, wrong.declared)) or ""
     line = verdict.port.lines[wrong.entry.ordinal]
     return First(
         f"{wrong.entry.path}.{wrong.declared.key}",
@@ -150,7 +150,7 @@ def _spelled(verdict: Verdict, entry: Entry, declared: Field, expression: str) -
     return f"{declared.key} = {printed_formula(expression, type(entry.record), classes)}"
 
 
-def worked(cell: Cell, flat: int) -> str:
+def worked(cell: Judged, flat: int) -> str:
     """The shadow, in the form of what the port printed."""
     value, printed = float(cell.shadow[flat]), cell.given.printed
     decimals = -int(printed.places[flat])
@@ -176,11 +176,11 @@ def _undecidable(verdict: Verdict) -> list[Undecidable]:
     return [Undecidable(mistake, fields, by) for (mistake, by), fields in found.items()]
 
 
-def _kinds(cells: Sequence[Cell]) -> list[str]:
+def _kinds(cells: Sequence[Judged]) -> list[str]:
     return [*dict.fromkeys(map(_kind, cells))]
 
 
-def _kind(cell: Cell | Wrong) -> str:
+def _kind(cell: Judged | Wrong) -> str:
     return f"{cell.entry.record.kind}.{cell.declared.key}"
 
 

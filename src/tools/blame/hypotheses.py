@@ -10,14 +10,14 @@ import numpy as np
 
 from ...report.records import Field
 from ..formulas.bounded import parted
-from ..formulas.document import Entry
+from ..formulas.document import Cell, Entry
 from ..formulas.evaluation import formula_of
 from ..formulas.scope import Unexplained
 from .mistakes import MISTAKES
 from .ports import UNITS
 from .reference import real
 from .rewriting import variants
-from .shadows import Cell, Shadows, judged
+from .shadows import Judged, Shadows, judged
 from .verdict import Verdict
 
 Kind = tuple[str, str]
@@ -73,19 +73,19 @@ def _explanation(verdict: Verdict, kinds: Sequence[Kind]) -> Explained:
     return Explained([*fields], tried, [*dict.fromkeys(found)])
 
 
-def _scope(verdict: Verdict, cells: Sequence[Cell]) -> dict[str, tuple[Entry, Field]]:
+def _scope(verdict: Verdict, cells: Sequence[Judged]) -> dict[str, tuple[Entry, Field]]:
     """The formulas of the cells, and of what lies unseen between them and their operands."""
     found: dict[str, tuple[Entry, Field]] = {}
     for cell in cells[:64]:
         for entry, declared in [(cell.entry, cell.declared), *verdict.edge(cell)]:
-            expression = formula_of(verdict.shadows.document, entry, declared)
+            expression = formula_of(Cell(verdict.shadows.document, entry, declared))
             if expression:
                 found.setdefault(expression, (entry, declared))
     return found
 
 
 def _trials(
-    verdict: Verdict, scope: Mapping[str, tuple[Entry, Field]], cells: Sequence[Cell]
+    verdict: Verdict, scope: Mapping[str, tuple[Entry, Field]], cells: Sequence[Judged]
 ) -> Iterator[Trial]:
     """Every mistake that can be made in these formulas, no two of them the same."""
     own = {cell.expression for cell in cells}
@@ -189,7 +189,7 @@ def _spelled(name: str) -> str:
 
 
 def _explains(
-    verdict: Verdict, cells: Sequence[Cell], trial: Trial, unit: float | None = None
+    verdict: Verdict, cells: Sequence[Judged], trial: Trial, unit: float | None = None
 ) -> bool:
     """Whether the mistake brings every one of the cells under its bound."""
 
@@ -211,7 +211,7 @@ def _explains(
 def undecided(verdict: Verdict) -> Iterator[tuple[str, str, str]]:
     """Small mistakes that no number shows: their kinds, their names, what would show them."""
     told = {_kind(cell) for cell in verdict.guilty}
-    cells: dict[Kind, list[Cell]] = {}
+    cells: dict[Kind, list[Judged]] = {}
     for cell in verdict.cells:
         if _kind(cell) not in told and "epsilon" in cell.expression:
             cells.setdefault(_kind(cell), []).append(cell)
@@ -223,7 +223,7 @@ def undecided(verdict: Verdict) -> Iterator[tuple[str, str, str]]:
                 yield f"{kind[0]}.{found[0].declared.key}", mistake.name, mistake.decided_by
 
 
-def _unseen(verdict: Verdict, cells: Sequence[Cell], rules: str) -> bool:
+def _unseen(verdict: Verdict, cells: Sequence[Judged], rules: str) -> bool:
     """Whether the mistake would leave every cell within its bound."""
     changes = False
     for cell in cells:
@@ -248,5 +248,5 @@ def _unseen(verdict: Verdict, cells: Sequence[Cell], rules: str) -> bool:
     return changes
 
 
-def _kind(cell: Cell) -> Kind:
+def _kind(cell: Judged) -> Kind:
     return cell.entry.record.kind, cell.declared.attribute

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.arrays import Array
 from ...report.records import Field
 from ..formulas.bounded import Bounded, bounded, lifted, parted
-from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.document import Cell, Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of
 from ..formulas.operands import fixture_value, plain
 from ..formulas.scope import Unexplained, evaluated
@@ -26,7 +26,7 @@ SLACK = 2.0  # that a port's order of operations may take beyond what is counted
 GUESSED = 1024.0  # units that an operand may be off which only the reference tells
 
 
-class Cell(NamedTuple):
+class Judged(NamedTuple):
     """One field of one record, judged."""
 
     entry: Entry
@@ -102,9 +102,9 @@ class Shadows:
         given = self.numbers.get(place)
         return UNITS[given.dtype] if given and given.dtype else self.unit
 
-    def field(self, entry: Entry, declared: Field) -> Any:
+    def field(self, cell: Cell) -> Any:
         """A field's numbers."""
-        place = entry.ordinal, declared.attribute
+        entry, declared, place = cell.entry, cell.declared, cell.place
         if self._asking:
             self.uses.setdefault(self._asking[-1], {})[place] = None
         value = getattr(entry.record, declared.attribute)
@@ -116,7 +116,7 @@ class Shadows:
 
     def prepare(self, entry: Entry, declared: Field) -> None:
         """Work a number out before it is asked for, so that no chain of formulas is long."""
-        self.field(entry, declared)
+        self.field(Cell(self.document, entry, declared))
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers, in the port's precision. Raises Unexplained."""
@@ -128,7 +128,7 @@ class Shadows:
 
     def shadow(self, entry: Entry, declared: Field) -> Bounded:
         """What the field's formula gives, in the shape of the field. Raises Unexplained."""
-        expression = formula_of(self.document, entry, declared)
+        expression = formula_of(Cell(self.document, entry, declared))
         if expression is None:
             raise Unexplained("no formula is declared")
         if self.rewritten:
@@ -149,7 +149,7 @@ class Shadows:
 
     def _shape_of(self, entry: Entry, declared: Field) -> tuple[int, ...]:
         value = getattr(entry.record, declared.attribute)
-        shape = self.document.shape(entry, declared)
+        shape = Cell(self.document, entry, declared).shape
         if shape is not None:
             return shape
         if isinstance(value, tuple):
@@ -189,7 +189,7 @@ def merged(reference: Document, port: Port) -> Document:
     return Document.of(entries, [*reference.classes.values()], reference.fixture)
 
 
-def judged(shadows: Shadows, entry: Entry, declared: Field) -> Cell:
+def judged(shadows: Shadows, entry: Entry, declared: Field) -> Judged:
     """One field that the port printed. Raises Unexplained."""
     place = entry.ordinal, declared.attribute
     given = shadows.numbers[place]
@@ -200,10 +200,10 @@ def judged(shadows: Shadows, entry: Entry, declared: Field) -> Cell:
     unknown = bound != bound
     if unknown.any():
         bound[unknown] = np.inf
-    expression = formula_of(shadows.document, entry, declared) or ""
+    expression = formula_of(Cell(shadows.document, entry, declared)) or ""
     known = flat(getattr(shadows.reference.entries[entry.ordinal].record, declared.attribute))
     introduced = _apart(given.values, values)
-    return Cell(entry, declared, given, expression, values, bound, known, introduced)
+    return Judged(entry, declared, given, expression, values, bound, known, introduced)
 
 
 def tiniest(unit: float) -> float:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .ports import UNITS
-from .shadows import Cell
+from .shadows import Judged
 from .verdict import Verdict
 
 _LEAST = 3  # kinds of fields that must be off
@@ -69,15 +69,15 @@ def _like(verdict: Verdict, levels: Sequence[float]) -> str | None:
     return None
 
 
-def _large(cell: Cell) -> bool:
+def _large(cell: Judged) -> bool:
     """Whether an error of its size would show."""
     return bool(np.abs(cell.shadow).max(initial=0.0) > 0.0) and not cell.open
 
 
-def _level(cell: Cell) -> float:
+def _level(cell: Judged) -> float:
     size = float(np.abs(cell.shadow).max(initial=0.0))
     return float(cell.introduced.max(initial=0.0)) / size if size > 0.0 else np.inf
 
 
-def _kind(cell: Cell) -> str:
+def _kind(cell: Judged) -> str:
     return f"{cell.entry.record.kind}.{cell.declared.key}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...report.lines import Line
 from ...report.records import Field
-from ..formulas.document import Document, Entry
+from ..formulas.document import Cell, Document, Entry
 from ..maps import Layout, NameMap
 from .reference import real, size_of
 
@@ -124,7 +124,7 @@ def _places(reference: Document, found: Sequence[Target], layout: Layout) -> Ind
     """For each number of the tensor its place among the numbers of the fields."""
     sizes = [size_of(getattr(one.entry.record, one.declared.attribute)) for one in found]
     places: Any = np.arange(sum(sizes))
-    shapes = {reference.shape(one.entry, one.declared) for one in found}
+    shapes = {Cell(reference, one.entry, one.declared).shape for one in found}
     if len(shapes) == 1 and (shape := shapes.pop()) is not None:
         places = places.reshape(shape if len(found) == 1 else (len(found), *shape))
     elif len({*sizes}) == 1 and len(found) > 1:

@@ -9,13 +9,13 @@ import numpy as np
 
 from ...report.records import Field
 from ..formulas.copies import copied
-from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.document import Cell, Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of
 from ..formulas.scope import Unexplained, evaluated
 from .dtypes import dtype_of, may_be
 from .ports import UNITS, Given, Port
 from .reference import real, size_of
-from .shadows import Cell, Shadows, fields_of, judged, merged
+from .shadows import Judged, Shadows, fields_of, judged, merged
 
 _FEW = 200  # wrong cells, among which values printed wrong are looked for
 
@@ -37,9 +37,9 @@ class Verdict(NamedTuple):
     dtype: str
     inferred: bool  # whether the dtype was told from the numbers
     shadows: Shadows
-    cells: Sequence[Cell]
-    guilty: Sequence[Cell]  # in the order of computation
-    misprinted: Sequence[Cell]  # of these, those whose printed value is not what was used
+    cells: Sequence[Judged]
+    guilty: Sequence[Judged]  # in the order of computation
+    misprinted: Sequence[Judged]  # of these, those whose printed value is not what was used
     wrong: Sequence[Wrong]
     untold: Mapping[str, Sequence[str]]  # by reason, kinds and fields
     unseen: Sequence[str]  # what the port did not print
@@ -50,15 +50,15 @@ class Verdict(NamedTuple):
         return bool(self.guilty or self.wrong)
 
     @property
-    def inherited(self) -> Sequence[Cell]:
+    def inherited(self) -> Sequence[Judged]:
         """Cells that differ from the reference and yet follow from their operands."""
         return [cell for cell in self.cells if not cell.guilty and cell.differs.any()]
 
-    def through(self, cell: Cell) -> list[str]:
+    def through(self, cell: Judged) -> list[str]:
         """The fields between a cell and what the port printed before it, not printed themselves."""
         return [f"{entry.record.kind}.{declared.key}" for entry, declared in self.edge(cell)]
 
-    def edge(self, cell: Cell) -> list[tuple[Entry, Field]]:
+    def edge(self, cell: Judged) -> list[tuple[Entry, Field]]:
         """One such field of each kind, with its record."""
         found: dict[tuple[str, str], tuple[Entry, Field]] = {}
         waiting: list[FieldPlace] = [(cell.entry.ordinal, cell.declared.attribute)]
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
                 waiting.append(place)
                 entry = self.shadows.document.entries[place[0]]
                 (declared,) = (one for one in entry.record.fields if one.attribute == place[1])
-                formula = formula_of(self.shadows.document, entry, declared)
+                formula = formula_of(Cell(self.shadows.document, entry, declared))
                 if formula and real(getattr(entry.record, place[1])):
                     found.setdefault((entry.record.kind, declared.key), (entry, declared))
         return [*found.values()]
@@ -102,7 +102,7 @@ def _verdict_as(
     document = merged(reference, port)
     shadows = Shadows(reference, document, port.numbers, UNITS[told])
     untold: dict[str, dict[str, None]] = {}
-    cells: list[Cell] = []
+    cells: list[Judged] = []
     for entry, declared in fields_of(document):
         place = entry.ordinal, declared.attribute
         name = f"{entry.record.kind}.{declared.key}"
@@ -110,7 +110,7 @@ def _verdict_as(
             if real(getattr(entry.record, declared.attribute)):
                 shadows.prepare(entry, declared)
             continue
-        if formula_of(document, entry, declared) is None:
+        if formula_of(Cell(document, entry, declared)) is None:
             untold.setdefault("no formula is declared", {})[name] = None
             continue
         try:
@@ -144,7 +144,7 @@ def _worked_out(port: Port, reference: Document) -> Iterator[Given]:
     for (ordinal, attribute), given in port.numbers.items():
         entry = reference.entries[ordinal or 0]
         (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
-        if not copied(formula_of(reference, entry, declared)):
+        if not copied(formula_of(Cell(reference, entry, declared))):
             yield given
 
 
@@ -158,7 +158,7 @@ def _wrong(shadows: Shadows, port: Port, untold: dict[str, dict[str, None]]) -> 
             continue
         name = f"{entry.record.kind}.{declared.key}"
         own = shadows.document.entries[entry.ordinal]
-        expression = formula_of(shadows.document, own, declared)
+        expression = formula_of(Cell(shadows.document, own, declared))
         try:
             if expression is None:
                 raise Unexplained("no formula is declared, and the reference has another")
@@ -178,13 +178,15 @@ def _discrete(value: Any, like: Any) -> Any:
     return type(like)(value) if isinstance(like, bool | int) else value
 
 
-def _without_misprints(shadows: Shadows, guilty: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+def _without_misprints(
+    shadows: Shadows, guilty: Sequence[Judged]
+) -> tuple[list[Judged], list[Judged]]:
     """The cells without those that follow from what an earlier one should have been.
 
     A value that was printed wrong and used right is blamed alone.
     """
     left = [*guilty]
-    misprinted: list[Cell] = []
+    misprinted: list[Judged] = []
     if len(guilty) > _FEW:
         return left, misprinted
     hidden = dict(shadows.numbers)
@@ -203,13 +205,13 @@ def _without_misprints(shadows: Shadows, guilty: Sequence[Cell]) -> tuple[list[C
     return left, misprinted
 
 
-def _place(cell: Cell) -> FieldPlace:
+def _place(cell: Judged) -> FieldPlace:
     return cell.entry.ordinal, cell.declared.attribute
 
 
 def _ordered(
-    guilty: Sequence[Cell], uses: Mapping[FieldPlace, Mapping[FieldPlace, None]]
-) -> list[Cell]:
+    guilty: Sequence[Judged], uses: Mapping[FieldPlace, Mapping[FieldPlace, None]]
+) -> list[Judged]:
     """Cells after those from which they are computed."""
     wanted = {(cell.entry.ordinal, cell.declared.attribute): cell for cell in guilty}
     done: dict[FieldPlace, None] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ...report.records import Field
 from ...report.values import shape_text
-from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.document import Cell, Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of
 from ..formulas.spelling import printed_formula
 from .asking import Asking, keys_of
@@ -157,10 +157,12 @@ class Bundles:
                 if isinstance(value, int):
                     counts.setdefault(name, {})[value] = None
         extents = [len(values) for values in counts.values() if len(values) > 1]
-        example = next((one for one in bundle.entries if one.count(declared)), bundle.entries[0])
-        inner = self.document.shape(example, declared)
-        if inner is None:
-            inner = self.document.index_shape(example, declared)
+        example = next(
+            (one for one in bundle.entries if Cell(self.document, one, declared).count),
+            bundle.entries[0],
+        )
+        cell = Cell(self.document, example, declared)
+        inner = cell.index_shape if cell.shape is None else cell.shape
         return shape_text((*extents, *inner))
 
     def examples(self, bundle: Bundle) -> list[Entry]:
@@ -174,15 +176,17 @@ class Bundles:
         return bundle.examples
 
     def _operands(self, entry: Entry, declared: Field) -> list[FieldPlace]:
-        expression = formula_of(self.document, entry, declared)
+        expression = formula_of(Cell(self.document, entry, declared))
         return [] if expression is None else self.asking.used(expression, entry)
 
     def _operation(self, place: Place) -> Operation | None:
         bundle, declared = self.all[place[0]], self.declared(place)
         found = Operation(place, declared.key)
-        examples = [entry for entry in self.examples(bundle) if entry.count(declared)]
+        examples = [
+            entry for entry in self.examples(bundle) if Cell(self.document, entry, declared).count
+        ]
         for entry in examples:
-            expression = formula_of(self.document, entry, declared)
+            expression = formula_of(Cell(self.document, entry, declared))
             if expression is None or expression in found.formulas:
                 pass
             else:
@@ -235,7 +239,7 @@ def _apart(document: Document) -> dict[int, str]:
         if not 3 <= len(entries) <= _FEW or any(_words(entry) for entry in entries):
             continue
         for declared in entries[0].record.fields:
-            ways = {formula_of(document, entry, declared) for entry in entries}
+            ways = {formula_of(Cell(document, entry, declared)) for entry in entries}
             if len(ways) == len(entries):
                 for entry in entries:
                     told = " ".join(text for _, text in [*entry.keys()])

@@ -16,8 +16,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.numerics.digits import shortest
-from ...report.records import Field
-from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.document import Cell, Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of, gradient_of, operands, target, worked
 from ..formulas.numbers import Traced, traced
 from ..formulas.operands import Printed
@@ -104,8 +103,8 @@ class Marked(Printed):
                 self._names.append(attribute)
             mark = f"{FIXTURE}.{self._names.index(attribute)}"
         else:
-            entry = self.document.entries[record]
-            keys = [field.attribute for field in _present(entry)]
+            cells = _present(self.document, self.document.entries[record])
+            keys = [cell.declared.attribute for cell in cells]
             mark = f"{record}.{keys.index(attribute)}"
 
         def marked(flat: int) -> Term:
@@ -130,9 +129,11 @@ class Marked(Printed):
         return RecordView("fixture", "fixture", fields) if fields else None
 
 
-def _present(entry: Entry) -> list[Field]:
+def _present(document: Document, entry: Entry) -> list[Cell]:
     """The fields that the record's line has."""
-    return [field for field in entry.record.fields if entry.line.value(field.key) is not None]
+    return [
+        cell for cell in document.cells(entry) if entry.line.value(cell.declared.key) is not None
+    ]
 
 
 class _Describing:
@@ -147,7 +148,7 @@ class _Describing:
     def record(self, entry: Entry, place: str) -> RecordView:
         """A record with the fields that its line has."""
         kind = entry.record.kind
-        fields = [self._field(entry, declared) for declared in _present(entry)]
+        fields = [*map(self._field, _present(self._document, entry))]
         gradients = any(field.gradient for field in fields)
         others = any(field.numbers and field.formula and not field.gradient for field in fields)
         meaning = " ".join((entry.record.__doc__ or "").split())
@@ -155,46 +156,41 @@ class _Describing:
         direction = "" if sizes else direction_of(kind, gradients, others)
         return RecordView(kind, place, fields, entry.line.number, meaning, direction)
 
-    def _field(self, entry: Entry, declared: Field) -> FieldView:
-        document = self._document
-        expression = formula_of(document, entry, declared)
-        gradient = gradient_of(document, entry, declared)
+    def _field(self, cell: Cell) -> FieldView:
+        declared = cell.declared
+        expression, gradient = formula_of(cell), gradient_of(cell)
         view = FieldView(
             key=declared.key,
-            text=entry.text(declared),
+            text=cell.text,
             meaning=declared.meaning,
             type=declared.type.name,
-            shape=document.shape(entry, declared),
-            formula=self._printed(expression, entry),
-            gradient=self._printed(gradient, entry),
-            loss=self._printed(declared.loss or self._loss, entry) if gradient else "",
+            shape=cell.shape,
+            formula=self._printed(expression, cell.entry),
+            gradient=self._printed(gradient, cell.entry),
+            loss=self._printed(declared.loss or self._loss, cell.entry) if gradient else "",
         )
-        numbers = entry.numbers(declared)
-        if not numbers:
+        if not cell.count:
             return view
-        shape = document.index_shape(entry, declared)
-        view = view._replace(text="", numbers=numbers, shape=shape)
+        view = view._replace(text="", numbers=cell.numbers, shape=cell.index_shape)
         if expression is None and gradient is None:
             return view
         try:
-            return self._worked(view, numbers, entry, declared)
+            return self._worked(view, view.numbers or (), cell)
         except Unexplained as error:
             return view._replace(note=str(error))
 
-    def _worked(
-        self, view: FieldView, numbers: Sequence[str], entry: Entry, declared: Field
-    ) -> FieldView:
+    def _worked(self, view: FieldView, numbers: Sequence[str], cell: Cell) -> FieldView:
         """The field with its expressions, if they are few enough. Raises Unexplained."""
-        if not self._affordable(entry, declared, len(numbers)):
+        if not self._affordable(cell):
             return view._replace(note="bounded")
         marked = self.marked.fresh()
-        terms = worked(self._document, entry, declared, marked) if view.formula else []
+        terms = worked(cell, marked) if view.formula else []
         works = [term.text for term in terms]
         comes = [
             "" if (come := like(text, term.value)) == text else come
             for text, term in zip(numbers, terms, strict=bool(terms))
         ]
-        of = target(self._document, entry, declared, marked) if view.gradient else []
+        of = target(cell, marked) if view.gradient else []
         targets = [term.text for term in of]
         size = sum(map(len, (*works, *comes, *targets)))
         if size > self._left:
@@ -205,16 +201,16 @@ class _Describing:
             works=works or None, comes=comes if any(comes) else None, targets=targets or None
         )
 
-    def _affordable(self, entry: Entry, declared: Field, count: int) -> bool:
+    def _affordable(self, cell: Cell) -> bool:
         """Whether expressions are worth an attempt: each may have every operand there is."""
-        used = operands(self._document, entry, declared) or ()
-        return self._left > 0 and count * sum(map(self._size, used)) <= EFFORT
+        used = operands(cell) or ()
+        return self._left > 0 and cell.count * sum(map(self._size, used)) <= EFFORT
 
     def _size(self, place: tuple[int | None, str]) -> int:
         record, attribute = place
         if record is None:
             return int(np.size(getattr(self._document.fixture, attribute, 0)))  # 0: not known
-        return int(np.size(getattr(self._document.entries[record].record, attribute)))
+        return int(np.size(self._document.cell(record, attribute).value))
 
     def _printed(self, expression: str | None, entry: Entry) -> str:
         if expression is None:

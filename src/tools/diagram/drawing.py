@@ -216,8 +216,8 @@ def _named(graph: Graph, trace: Loaded, path: str) -> list[str]:
         one.id
         for one in graph.nodes
         if number
-        and one.record == number.entry.ordinal
-        and (whole or one.key == number.declared.key)
+        and one.record == number.cell.entry.ordinal
+        and (whole or one.key == number.cell.declared.key)
     ]
     if not found:
         expected = "a field that a formula uses or works out"

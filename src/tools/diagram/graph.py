@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.numerics.digits import shortest
-from ...report.records import Field
 from ...report.values import shape_text
-from ..formulas.document import Document, Entry, FieldPlace
+from ..formulas.document import Cell, Document, Entry, FieldPlace
 from ..formulas.evaluation import formula_of, gradient_of, operands
 from ..formulas.spelling import printed_formula
 
@@ -82,13 +81,12 @@ def graph_of(document: Document, title: str, shown: int | None = SHOWN) -> Graph
     Where the fixture is not known, its arrays are nodes without numbers. `shown` is how many values
     of a field stand in its node, at most, None for all.
     """
-    found: dict[FieldPlace, tuple[Entry, Field, list[FieldPlace]]] = {
-        (entry.ordinal, declared.attribute): (entry, declared, places)
-        for entry in document.entries
-        for declared in entry.record.fields
-        if entry.count(declared) and (places := operands(document, entry, declared)) is not None
+    found = {
+        cell.place: used
+        for cell in document.cells()
+        if cell.count and (used := operands(cell)) is not None
     }
-    asked = dict.fromkeys(place for *_, places in found.values() for place in places)
+    asked = dict.fromkeys(place for used in found.values() for place in used)
     names = Names()
     fixture = [fixture_node(document, name, names) for record, name in asked if record is None]
     groups = [Group(names.of(FIXTURE), FIXTURE)] if fixture else []
@@ -96,21 +94,20 @@ def graph_of(document: Document, title: str, shown: int | None = SHOWN) -> Graph
     nodes = [*fixture]
     for entry in document.entries:
         group = Group(names.of(entry.path), cut(label(entry)))
-        here = [
-            _field_node(document, entry, declared, group.id, names, shown)
-            for declared in entry.record.fields
-            if (place := (entry.ordinal, declared.attribute)) in asked or place in found
-        ]
+        here = {
+            cell.place: _field_node(cell, group.id, names, shown)
+            for cell in document.cells(entry)
+            if cell.place in asked or cell.place in found
+        }
         if here:
             groups.append(group)
-            nodes += here
-            keys = {declared.key: declared.attribute for declared in entry.record.fields}
-            ids.update(((entry.ordinal, keys[node.key]), node.id) for node in here)
+            nodes += here.values()
+            ids.update((place, node.id) for place, node in here.items())
     gradients = {node.id for node in nodes if node.gradient}
     edges = [
         Edge(ids[source], ids[place], ids[place] in gradients)
-        for place, (_, _, places) in found.items()
-        for source in places
+        for place, used in found.items()
+        for source in used
         if place in ids
     ]
     return Graph(title, tuple(groups), tuple(nodes), tuple(edges))
@@ -203,31 +200,23 @@ class Names:
         return name
 
 
-def _field_node(
-    document: Document,
-    entry: Entry,
-    declared: Field,
-    group: str,
-    names: Names,
-    shown: int | None,
-) -> Node:
-    expression = formula_of(document, entry, declared)
-    written = declared.key
+def _field_node(cell: Cell, group: str, names: Names, shown: int | None) -> Node:
+    expression = formula_of(cell)
+    key = written = cell.declared.key
     if expression is not None:
-        formula = printed_formula(expression, type(entry.record), document.classes)
-        written = f"{declared.key} = {formula}"
-    shape, count = document.shape(entry, declared), entry.count(declared)
+        formula = printed_formula(expression, type(cell.entry.record), cell.document.classes)
+        written = f"{key} = {formula}"
     return Node(
-        id=names.of(f"{entry.path}.{declared.key}"),
+        id=names.of(cell.path),
         group=group,
         label=written,
-        shape="" if shape is None else cut(shape_text(shape)),
-        values=tuple(entry.number(declared, flat) for flat in range(count)[:shown]),
-        total=count,
-        gradient=gradient_of(document, entry, declared) is not None,
-        record=entry.ordinal,
-        key=declared.key,
-        family=f"{entry.record.kind}.{declared.key}",
+        shape="" if cell.shape is None else cut(shape_text(cell.shape)),
+        values=tuple(map(cell.number, range(cell.count)[:shown])),
+        total=cell.count,
+        gradient=gradient_of(cell) is not None,
+        record=cell.entry.ordinal,
+        key=key,
+        family=cell.name,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...report.values import shape_text
-from ..formulas.document import Document
+from ..formulas.document import Cell, Document
 from ..formulas.evaluation import gradient_of
 from .bundles import Bundles, Operation, Place
 from .graph import FIXTURE, Edge, Graph, Group, Names, Node, cut, fixture_node
@@ -79,9 +79,9 @@ def _node(
     entry = alike[0].entries[0]
     declared = next(one for one in entry.record.fields if one.attribute == attribute)
     printed = dict.fromkeys(text for one in found for text in one.printed)
-    shapes = {bundles.document.shape(one.entries[0], declared) for one in alike[:_MOST]}
+    shapes = {Cell(bundles.document, one.entries[0], declared).shape for one in alike[:_MOST]}
     shape = shapes.pop() if len(shapes) == 1 else None
-    gradient = gradient_of(bundles.document, entry, declared)
+    gradient = gradient_of(Cell(bundles.document, entry, declared))
     return Node(
         id=names.of(f"{kind}.{declared.key}"),
         group=group.id,

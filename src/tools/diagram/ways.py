@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ..formulas.document import Cell
 from ..formulas.evaluation import gradient_of
 from .bundles import Bundles, Operation, Place
 from .operations import is_linear, is_product, is_sum
@@ -248,7 +249,7 @@ def _targets(bundles: Bundles) -> dict[Place, list[Place]]:
             ):
                 continue
             for entry in bundles.examples(bundle):
-                expression = gradient_of(bundles.document, entry, declared)
+                expression = gradient_of(Cell(bundles.document, entry, declared))
                 if expression is not None:
                     asked = map(bundles.place, bundles.asking.used(expression, entry))
                     of = found.setdefault(place, [])

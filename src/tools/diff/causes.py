@@ -63,7 +63,7 @@ def _traced(
     changes: Sequence[Changed], source: Source, records: range, known: "Mapping[str, type[Record]]"
 ) -> dict[Changed, Cause]:
     from ...report.lines import LineParser
-    from ..formulas.document import Document
+    from ..formulas.document import Cell, Document
     from ..formulas.evaluation import formula_of, gradient_of, operands
     from ..formulas.spelling import printed_formula
 
@@ -86,9 +86,9 @@ def _traced(
     for (ordinal, attribute), change in places.items():
         entry = document.entries[ordinal]
         declared = next(field for field in entry.record.fields if field.attribute == attribute)
-        expression = formula_of(document, entry, declared)
-        taken = operands(document, entry, declared) or []
-        gradient = expression is None and gradient_of(document, entry, declared) is not None
+        expression = formula_of(Cell(document, entry, declared))
+        taken = operands(Cell(document, entry, declared)) or []
+        gradient = expression is None and gradient_of(Cell(document, entry, declared)) is not None
         before = next(
             (places[place] for place in taken if place != (ordinal, attribute) and place in places),
             None,

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.numerics.digits import fixed
 from ...report.records import Field, Record
 from ..formulas.copies import copied
-from ..formulas.document import Document, Entry
+from ..formulas.document import Cell, Document, Entry
 from ..formulas.evaluation import formula_of
 
 
@@ -120,7 +120,7 @@ def _groups(
         groups.setdefault(rest, []).append(entry)
     made = []
     for group in groups.values():
-        if (counts := _counts(group)) is not None:
+        if (counts := _counts(document, group)) is not None:
             made.append(_group(document, group, counts, sizes, names))
         else:
             made += [_group(document, [entry], [], sizes, names) for entry in group]
@@ -135,21 +135,21 @@ def _counted(entry: Entry) -> list[Field]:
     ]
 
 
-def _counts(group: Sequence[Entry]) -> list[int] | None:
+def _counts(document: Document, group: Sequence[Entry]) -> list[int] | None:
     """How far each key counts; None if the records are not all that there are up to there."""
     counted = _counted(group[0])
     tuples = [tuple(getattr(entry.record, field.attribute) for field in counted) for entry in group]
     counts = [len({*column}) for column in zip(*tuples, strict=True)]
     whole = tuples == [*product(*map(range, counts))]
-    sizes = {tuple(_sizes(entry)) for entry in group}
+    sizes = {tuple(_sizes(document, entry)) for entry in group}
     return counts if whole and len(sizes) == 1 else None
 
 
-def _sizes(entry: Entry) -> Iterator[tuple[str, int]]:
+def _sizes(document: Document, entry: Entry) -> Iterator[tuple[str, int]]:
     """The fields of twelve decimals, and how many numbers each has."""
     for declared, value in entry.record.present():
         if declared.type.name in ("real", "reals") and not declared.aligns and value is not None:
-            yield declared.key, entry.count(declared)
+            yield declared.key, Cell(document, entry, declared).count
 
 
 def _group(
@@ -167,12 +167,12 @@ def _group(
         for field, count in zip(counted, counts, strict=True)
     ]
     said = [
-        f"{field.key}={first.text(field)}"
+        f"{field.key}={Cell(document, first, field).text}"
         for field, value in first.record.present()
         if (field.aligns and field not in counted) or (sizes and not _computed(field, value))
     ]
     words = [text for key, text in [*first.keys()] if key not in looped]
-    counts_of, kind = dict(_sizes(first)), first.record.kind
+    counts_of, kind = dict(_sizes(document, first)), first.record.kind
     puts = []
     for field in (field for field in first.record.fields if field.key in counts_of):
         known = _known(document, entries, field)
@@ -190,10 +190,10 @@ def _computed(declared: Field, value: Any) -> bool:
 
 def _known(document: Document, entries: Sequence[Entry], field: Field) -> str | None:
     """The array of the fixture whose runs the field is, by its formula and by its digits."""
-    names = {copied(formula_of(document, entry, field)) for entry in entries}
+    names = {copied(formula_of(Cell(document, entry, field))) for entry in entries}
     name = names.pop()
     value = getattr(document.fixture, name, None) if name and not names else None
     if not isinstance(value, np.ndarray | float):
         return None
-    printed = [text for entry in entries for text in entry.numbers(field)]
+    printed = [text for entry in entries for text in Cell(document, entry, field).numbers]
     return name if printed == [fixed(number + 0.0) for number in np.ravel(value)] else None

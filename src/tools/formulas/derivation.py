@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...report.records import Field
-from .document import Document, Entry, FieldPlace
+from .document import Cell, Document, Entry, FieldPlace
 from .evaluation import formula_of
 from .numbers import Numbers, numbers
 from .operands import fixture_value, is_real, plain, shaped
 from .scope import Unexplained, evaluated
-
-Wanted = Mapping[FieldPlace, tuple[Entry, Field]]
-"""Fields of records that are still to be worked out."""
 
 
 class Derivation:
@@ -36,14 +32,13 @@ class Derivation:
         self._known: dict[FieldPlace, Any] = dict(known or {})
         self._users: dict[FieldPlace, set[FieldPlace]] = {}
 
-    def field(self, entry: Entry, declared: Field) -> Any:
-        """The field's numbers; as they are printed where no formula is declared.
+    def field(self, cell: Cell) -> Any:
+        """The cell's numbers; as they are printed where no formula is declared.
 
         Raises Unexplained.
         """
-        place = entry.ordinal, declared.attribute
-        self._work_out({place: (entry, declared)})
-        return self._known[place]
+        self._work_out({cell.place: cell})
+        return self._known[cell.place]
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers. Raises Unexplained."""
@@ -71,39 +66,34 @@ class Derivation:
                 return result
             self._work_out(operands.wanted)
 
-    def _work_out(self, wanted: Wanted) -> None:
-        """Of the field that was wanted last, first the operands that are not known."""
-        waiting = [*wanted.items()]
+    def _work_out(self, wanted: Mapping[FieldPlace, Cell]) -> None:
+        """Of the cell that was wanted last, first the operands that are not known."""
+        waiting = [*wanted.values()]
         tried: set[FieldPlace] = set()  # those that are not known wait for one another
         while waiting:
-            place, (entry, declared) = waiting[-1]
-            if place in self._known:
+            cell = waiting[-1]
+            if cell.place in self._known:
                 waiting.pop()
                 continue
-            tried.add(place)
-            operands = self._try(place, entry, declared)
+            tried.add(cell.place)
+            operands = self._try(cell)
             if tried & operands.wanted.keys():
                 expected = "expected formulas that lead to the fixture, found"
-                key = f"{entry.record.kind}.{declared.key}"
-                raise Unexplained(f"{key}: {expected} one that leads back to itself")
-            waiting += operands.wanted.items()
+                raise Unexplained(f"{cell.name}: {expected} one that leads back to itself")
+            waiting += operands.wanted.values()
 
-    def _try(self, place: FieldPlace, entry: Entry, declared: Field) -> _Operands:
-        """The operands, among them those that were wanted; the field is known if none was."""
+    def _try(self, cell: Cell) -> _Operands:
+        """The operands, among them those that were wanted; the cell is known if none was."""
         operands = _Operands(self, self._known)
-        value = getattr(entry.record, declared.attribute)
-        expression = formula_of(self.document, entry, declared) if is_real(value) else None
+        expression = formula_of(cell) if is_real(cell.value) else None
         if expression is None:
-            real = is_real(value)
-            found = shaped(self.document, entry, declared, value) if real else plain(value)
-            self._known[place] = found
+            self._known[cell.place] = shaped(cell) if is_real(cell.value) else plain(cell.value)
             return operands
-        result = operands.result(expression, entry)
+        result = operands.result(expression, cell.entry)
         if result is not None:
-            shape = shaped(self.document, entry, declared, value).shape
-            self._known[place] = _filled(result, shape, entry, declared)
+            self._known[cell.place] = _filled(result, cell)
             for used in operands.used:
-                self._users.setdefault(used, set()).add(place)
+                self._users.setdefault(used, set()).add(cell.place)
         return operands
 
 
@@ -113,21 +103,19 @@ class _Operands:
     def __init__(self, derivation: Derivation, known: Mapping[FieldPlace, Any]) -> None:
         self.document = derivation.document
         self.used: dict[FieldPlace, None] = {}
-        self.wanted: dict[FieldPlace, tuple[Entry, Field]] = {}
+        self.wanted: dict[FieldPlace, Cell] = {}
         self._derivation = derivation
         self._known = known
 
-    def field(self, entry: Entry, declared: Field) -> Any:
-        """The field's numbers."""
-        place = entry.ordinal, declared.attribute
-        self.used[place] = None
-        if place in self._known:
-            return self._known[place]
-        value = getattr(entry.record, declared.attribute)
-        if not is_real(value):
-            return plain(value)
-        self.wanted[place] = entry, declared
-        return shaped(self.document, entry, declared, value)
+    def field(self, cell: Cell) -> Any:
+        """The cell's numbers."""
+        self.used[cell.place] = None
+        if cell.place in self._known:
+            return self._known[cell.place]
+        if not is_real(cell.value):
+            return plain(cell.value)
+        self.wanted[cell.place] = cell
+        return shaped(cell)
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers. Raises Unexplained."""
@@ -144,11 +132,11 @@ class _Operands:
         return None if self.wanted else found
 
 
-def _filled(result: Numbers, shape: tuple[int, ...], entry: Entry, declared: Field) -> Numbers:
-    """The result in the field's shape; a single number stands for all of them."""
+def _filled(result: Numbers, cell: Cell) -> Numbers:
+    """The result in the cell's shape; a single number stands for all of them."""
+    shape = shaped(cell).shape
     if result.size == 1:
         return np.broadcast_to(result.reshape(()), shape).view(Numbers)
     if result.size != math.prod(shape):
-        key = f"{entry.record.kind}.{declared.key}"
-        raise Unexplained(f"{key}: expected {math.prod(shape)} values, found {result.size}")
+        raise Unexplained(f"{cell.name}: expected {math.prod(shape)} values, found {result.size}")
     return numbers(result.reshape(shape))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -36,26 +37,86 @@ class Entry(NamedTuple):
             if declared.aligns and text is not None:
                 yield declared.key, text
 
-    def text(self, declared: Field) -> str:
-        """The field's value as it is printed."""
-        return self.line.value(declared.key) or ABSENT
 
-    def numbers(self, declared: Field) -> list[str]:
-        """The texts of the field's reals."""
-        return [self.number(declared, flat) for flat in range(self.count(declared))]
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One field of one record: what is printed there, and how its numbers are laid out.
 
-    def count(self, declared: Field) -> int:
-        """How many reals the field has."""
-        return len(self.starts(declared)) - 1
+    What its formula comes to is told by `evaluation`, which takes a cell.
+    """
 
-    def number(self, declared: Field, flat: int) -> str:
-        """The text of one of the field's reals."""
-        starts, place = self.starts(declared), range(self.count(declared))[flat]
-        return self.text(declared)[starts[place] : starts[place + 1] - 1]
+    document: Document
+    entry: Entry
+    declared: Field
 
-    def starts(self, declared: Field) -> Sequence[int]:
+    @property
+    def place(self) -> FieldPlace:
+        """What tells it from the other cells of the document."""
+        return self.entry.ordinal, self.declared.attribute
+
+    @property
+    def name(self) -> str:
+        """`POSITION-FORWARD.gated`, which all records of the kind have."""
+        return f"{self.entry.record.kind}.{self.declared.key}"
+
+    @property
+    def path(self) -> str:
+        """`POSITION-FORWARD[position=0].gated`."""
+        return f"{self.entry.path}.{self.declared.key}"
+
+    @property
+    def value(self) -> Any:
+        """What the field's type makes of its text."""
+        return getattr(self.entry.record, self.declared.attribute)
+
+    @property
+    def text(self) -> str:
+        """The value as it is printed."""
+        return self.entry.line.value(self.declared.key) or ABSENT
+
+    @property
+    def starts(self) -> Sequence[int]:
         """Where the text of each real begins in the field's, and one past where a next would."""
-        return _starts(declared.type, self.text(declared))
+        return _starts(self.declared.type, self.text)
+
+    @property
+    def count(self) -> int:
+        """How many reals there are."""
+        return len(self.starts) - 1
+
+    def number(self, flat: int) -> str:
+        """The text of one of the reals."""
+        starts, place = self.starts, range(self.count)[flat]
+        return self.text[starts[place] : starts[place + 1] - 1]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The texts of the reals."""
+        return [*map(self.number, range(self.count))]
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The extents that the field declares, None where it declares none or they are not told."""
+        if self.declared.shape is None:
+            return None
+        return extents_of(self.declared.shape, self._told)
+
+    @property
+    def index_shape(self) -> tuple[int, ...]:
+        """What the numbers are indexed by: the declared shape where they fill it.
+
+        Else a list has its length, and a single real `()`.
+        """
+        count, shape = self.count, self.shape
+        if shape is not None and math.prod(shape) == count:
+            return shape
+        return () if self.declared.type.name.startswith("real") and count == 1 else (count,)
+
+    def _told(self, name: str) -> object:
+        """The extent or shape of that name in the record, or else in the trace's first one."""
+        records = (self.entry.record, *(size.record for size in self.document.sizes))
+        values = (getattr(record, name, None) for record in records)
+        return next((value for value in values if isinstance(value, int | tuple)), None)
 
 
 class Document:
@@ -100,7 +161,7 @@ class Document:
         self.fixture = fixture
         self.entries = entries
         self.sizes = [entry for entry in entries if type(entry.record) is classes[0]][:1]
-        self.chosen: dict[tuple[int, str], str | None] = {}  # formulas whose conditions were tried
+        self.chosen: dict[FieldPlace, str | None] = {}  # formulas whose conditions were tried
         self._sharing: dict[object, dict[tuple[Any, ...], list[Entry]]] = {}
 
     @cached_property
@@ -127,28 +188,17 @@ class Document:
             self._sharing[declared, names] = found
         return self._sharing[declared, names].get(tuple(wanted[name] for name in names), [])
 
-    def shape(self, entry: Entry, declared: Field) -> tuple[int, ...] | None:
-        """The extents that the field declares, None where it declares none or they are not told."""
-        if declared.shape is None:
-            return None
-        return extents_of(declared.shape, lambda name: self._told(entry, name))
+    def cells(self, *entries: Entry) -> Iterator[Cell]:
+        """Every field of these records, or of all, in order."""
+        for entry in entries or self.entries:
+            for declared in entry.record.fields:
+                yield Cell(self, entry, declared)
 
-    def index_shape(self, entry: Entry, declared: Field) -> tuple[int, ...]:
-        """What the field's numbers are indexed by: the declared shape where they fill it.
-
-        Else a list has its length, and a single real `()`.
-        """
-        count = entry.count(declared)
-        shape = self.shape(entry, declared)
-        if shape is not None and math.prod(shape) == count:
-            return shape
-        return () if declared.type.name.startswith("real") and count == 1 else (count,)
-
-    def _told(self, entry: Entry, name: str) -> object:
-        """The extent or shape of that name in the record, or else in the trace's first one."""
-        records = (entry.record, *(size.record for size in self.sizes))
-        values = (getattr(record, name, None) for record in records)
-        return next((value for value in values if isinstance(value, int | tuple)), None)
+    def cell(self, entry: Entry | int, attribute: str) -> Cell:
+        """The field with that attribute, of a record or the one with that ordinal."""
+        entry = self.entries[entry] if isinstance(entry, int) else entry
+        (declared,) = (one for one in entry.record.fields if one.attribute == attribute)
+        return Cell(self, entry, declared)
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,9 @@
-"""What the formulas that fields declare come to, one step back from a record."""
+"""What the formulas that fields declare come to, one step back from a cell.
+
+`Printed` operands, which are the rule, are those that stand in the cell's own document. A
+`Derivation` works them out anew from the fixture. Any other `Values` do as well, such as those of
+another document: `worked(cell, Printed(other))` is the cell's formula on the other's numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,78 +12,68 @@ from typing import Any
 
 import numpy as np
 
-from ...report.records import Field, Formula
-from .document import Document, Entry, FieldPlace
+from ...report.records import Formula
+from .document import Cell, FieldPlace
 from .numbers import Numbers, numbers, terms_of
 from .operands import Asked, Plain, Printed, is_real
 from .scope import LongChain, Unexplained, Values, evaluated
 from .terms import Term
 
 
-def formula_of(document: Document, entry: Entry, declared: Field) -> str | None:
+def formula_of(cell: Cell) -> str | None:
     """The expression that holds for this record, if one is declared."""
-    place = entry.ordinal, declared.attribute
-    if place not in document.chosen:
-        document.chosen[place] = _holding(declared.formula, document, entry)
-    return document.chosen[place]
+    chosen = cell.document.chosen
+    if cell.place not in chosen:
+        chosen[cell.place] = _holding(cell.declared.formula, cell)
+    return chosen[cell.place]
 
 
-def gradient_of(document: Document, entry: Entry, declared: Field) -> str | None:
+def gradient_of(cell: Cell) -> str | None:
     """The expression for what a gradient is taken with respect to, if it is one."""
-    return _holding(declared.gradient_of, document, entry)
+    return _holding(cell.declared.gradient_of, cell)
 
 
-def worked(
-    document: Document, entry: Entry, declared: Field, values: Values | None = None
-) -> list[Term]:
-    """The field's numbers, each with the expression of its operands, which are printed ones.
+def worked(cell: Cell, values: Values | None = None) -> list[Term]:
+    """The cell's numbers, each with the expression of its operands. Raises Unexplained."""
+    return terms_of(traced_back(cell, values or Printed(cell.document)))
+
+
+def traced_back(cell: Cell, values: Values) -> Numbers:
+    """The cell's numbers in one axis, each worked out when it is asked for.
 
     Raises Unexplained where there is no formula, or an operand is not told.
     """
-    return terms_of(traced_back(document, entry, declared, values or Printed(document)))
+    return _spread(formula_of(cell), "formula, found none", cell, values)
 
 
-def traced_back(document: Document, entry: Entry, declared: Field, values: Values) -> Numbers:
-    """The same in one axis, with each number worked out when it is asked for."""
-    expression = formula_of(document, entry, declared)
-    if expression is None:
-        raise Unexplained(f"{entry.record.kind}.{declared.key}: expected a formula, found none")
-    return _spread(evaluated(expression, entry, values), entry, declared)
-
-
-def operands(document: Document, entry: Entry, declared: Field) -> list[FieldPlace] | None:
+def operands(cell: Cell) -> list[FieldPlace] | None:
     """The fields whose numbers the formula takes: ordinals of records, None for the fixture.
 
-    None where no formula holds, or it cannot be evaluated.
+    None where no formula holds. `document.cell(*place)` is the cell of a record's.
     """
-    expression = formula_of(document, entry, declared)
+    expression = formula_of(cell)
     if expression is None:
         return None
-    asked = Asked(document)
+    asked = Asked(cell.document)
     with contextlib.suppress(Unexplained):
-        evaluated(expression, entry, asked)
+        evaluated(expression, cell.entry, asked)
     return [*asked.places]
 
 
-def target(
-    document: Document, entry: Entry, declared: Field, values: Values | None = None
-) -> list[Term]:
+def target(cell: Cell, values: Values | None = None) -> list[Term]:
     """For each number of a gradient, what it is the derivative with respect to."""
-    return terms_of(targets(document, entry, declared, values or Printed(document)))
+    return terms_of(targets(cell, values or Printed(cell.document)))
 
 
-def targets(document: Document, entry: Entry, declared: Field, values: Values) -> Numbers:
-    """The same in one axis, each told when it is asked for."""
-    expression = gradient_of(document, entry, declared)
-    if expression is None:
-        raise Unexplained(f"{entry.record.kind}.{declared.key}: expected a gradient, found another")
-    return _spread(evaluated(expression, entry, values), entry, declared)
+def targets(cell: Cell, values: Values) -> Numbers:
+    """What the numbers of a gradient are taken at, in one axis. Raises Unexplained."""
+    return _spread(gradient_of(cell), "gradient, found another", cell, values)
 
 
-def _holding(formula: Formula, document: Document, entry: Entry) -> str | None:
+def _holding(formula: Formula, cell: Cell) -> str | None:
     try:
         for condition, expression in formula:
-            if not condition or evaluated(condition, entry, Plain(document)):
+            if not condition or evaluated(condition, cell.entry, Plain(cell.document)):
                 return expression
     except LongChain:  # of whoever asks: it says nothing of the condition
         raise
@@ -87,20 +82,22 @@ def _holding(formula: Formula, document: Document, entry: Entry) -> str | None:
     return None
 
 
-def _spread(result: Any, entry: Entry, declared: Field) -> Numbers:
+def _spread(expression: str | None, missing: str, cell: Cell, values: Values) -> Numbers:
     """One element for each number that the field prints; a scalar stands for all of them."""
+    if expression is None:
+        raise Unexplained(f"{cell.name}: expected a {missing}")
+    result = evaluated(expression, cell.entry, values)
     try:
         flat = numbers(numbers(result).reshape(-1))
     except OverflowError:
-        raise Unexplained(f"{entry.record.kind}: expected reals, found larger numbers") from None
-    size = _size(getattr(entry.record, declared.attribute))
+        kind = cell.entry.record.kind
+        raise Unexplained(f"{kind}: expected reals, found larger numbers") from None
+    size = _size(cell.value)
     if flat.size == 1:
         return numbers(flat[np.zeros(size, np.intp)])
     if flat.size != size:
-        raise Unexplained(
-            f"{entry.record.kind}.{declared.key}: expected {size} values of its formula, found "
-            f"{flat.size}"
-        )
+        expected = f"expected {size} values of its formula"
+        raise Unexplained(f"{cell.name}: {expected}, found {flat.size}")
     return flat
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.gradcheck import Difference, central_difference
 from ...core.numerics.digits import shortest
-from ...report.records import Field
 from .derivation import Derivation
-from .document import Document, Entry
+from .document import Cell, Document
 from .evaluation import targets
 from .numbers import Numbers, terms_of
 from .operands import Printed
@@ -62,18 +61,17 @@ class Slope(NamedTuple):
         return "too small to tell" if 0.0 < size < self.rounding else "agrees"
 
 
-def numerical_gradient(
-    document: Document, entry: Entry, declared: Field, index: int, loss: str
-) -> Slope:
+def numerical_gradient(cell: Cell, index: int, loss: str) -> Slope:
     """The slope of the loss where number `index` of the gradient was taken.
 
     Raises Unexplained, and GradcheckError where the loss cannot be evaluated on both sides.
     """
-    found = targets(document, entry, declared, Printed(document))
+    document = cell.document
+    found = targets(cell, Printed(document))
     places = terms_of(found[index : index + 1])[0].places
     if len(places) != 1:
         expected = "expected one number that the gradient is taken at"
-        raise Unexplained(f"{entry.record.kind}.{declared.key}: {expected}, found {len(places)}")
+        raise Unexplained(f"{cell.name}: {expected}, found {len(places)}")
     (place,) = places
     unmoved = _unmoved(document, loss)
     start = _values(unmoved, place)
@@ -103,7 +101,5 @@ def _values(derivation: Derivation, place: Place) -> Array:
     if place.record is None:
         value: Any = derivation.fixture(place.attribute)
     else:
-        entry = derivation.document.entries[place.record]
-        (declared,) = (field for field in entry.record.fields if field.attribute == place.attribute)
-        value = derivation.field(entry, declared)
+        value = derivation.field(derivation.document.cell(place.record, place.attribute))
     return np.asarray(value, np.float64)

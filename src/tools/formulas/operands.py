@@ -9,8 +9,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.numerics.digits import shortest
-from ...report.records import Field
-from .document import Document, Entry, FieldPlace
+from .document import Cell, Document, FieldPlace
 from .numbers import Numbers, Traced, numbers, traced
 from .scope import Unexplained
 from .terms import Place, Term
@@ -28,18 +27,15 @@ class Printed:
         self.graph = Graph()
         self.places: dict[FieldPlace, None] = {}
 
-    def field(self, entry: Entry, declared: Field) -> Any:
+    def field(self, cell: Cell) -> Any:
         """The field's numbers."""
-        value = getattr(entry.record, declared.attribute)
-        if not is_real(value):
-            return plain(value)
-        self.places[entry.ordinal, declared.attribute] = None
-        reals = np.asarray(shaped(self.document, entry, declared, value))
-        if reals.size != entry.count(declared):
+        if not is_real(cell.value):
+            return plain(cell.value)
+        self.places[cell.place] = None
+        reals = np.asarray(shaped(cell))
+        if reals.size != cell.count:
             raise ValueError("a field with other numbers than are printed")
-        return self._traced(
-            reals, (entry.ordinal, declared.attribute), lambda flat, _: entry.number(declared, flat)
-        )
+        return self._traced(reals, cell.place, lambda flat, _: cell.number(flat))
 
     def fixture(self, name: str) -> Any:
         """The fixture's numbers. Raises Unexplained."""
@@ -90,19 +86,20 @@ class Plain:
     def __init__(self, document: Document) -> None:
         self.document = document
 
-    def field(self, entry: Entry, declared: Field) -> Any:
+    def field(self, cell: Cell) -> Any:
         """The field's value."""
-        return plain(getattr(entry.record, declared.attribute))
+        return plain(cell.value)
 
     def fixture(self, name: str) -> Any:
         """The fixture's value. Raises Unexplained."""
         return plain(fixture_value(self.document, name))
 
 
-def shaped(document: Document, entry: Entry, declared: Field, value: Any) -> Numbers:
+def shaped(cell: Cell) -> Numbers:
     """A field's reals in their declared shape; products are pairs along the last axis."""
+    value = cell.value
     reals = np.stack(value, -1) if isinstance(value, tuple) else np.asarray(value)
-    return reals.reshape(document.shape(entry, declared) or reals.shape).view(Numbers)
+    return reals.reshape(cell.shape or reals.shape).view(Numbers)
 
 
 def fixture_value(document: Document, name: str) -> Any:

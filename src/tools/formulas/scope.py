@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import LlmTraceError
 from ...report.records import Field, Record
-from .document import Document, Entry
+from .document import Cell, Document, Entry
 from .functions import FUNCTIONS
 from .numbers import Numbers, arranged, numbers
 
@@ -50,7 +50,7 @@ class Values(Protocol):
 
     document: Document
 
-    def field(self, entry: Entry, declared: Field) -> Any:
+    def field(self, cell: Cell) -> Any:
         """A field of a record."""
 
     def fixture(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class _Scope(Mapping[str, Any]):
         for entry in (self._entry, *document.sizes):
             record: Any = type(entry.record)
             if declared := _by_attribute(record).get(name):
-                return self._values.field(entry, declared)
+                return self._values.field(Cell(document, entry, declared))
         return every if name == "every" else FUNCTIONS[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -163,7 +163,8 @@ class _Selection:
         wanted = self._wanted()
         mine: Any = self._class
         keys, declared = _keys(mine), _by_attribute(mine)[attribute]
-        found = [self._values.field(entry, declared) for entry in self._found(wanted)]
+        document, field = self._values.document, self._values.field
+        found = [field(Cell(document, entry, declared)) for entry in self._found(wanted)]
         if keys <= wanted.keys():
             if len(found) != 1:
                 raise Unexplained(f"{self._class.kind}: expected one record, found {len(found)}")
@@ -175,6 +176,6 @@ class _Selection:
 
     def _none(self, declared: Field) -> Any:
         """No values, of the shape that each would have; zero where that is not told."""
-        sizes = self._values.document.sizes
-        shape = self._values.document.shape(sizes[0], declared) if sizes else None
+        document = self._values.document
+        shape = Cell(document, document.sizes[0], declared).shape if document.sizes else None
         return 0.0 if shape is None else numbers(np.zeros((0, *shape)))

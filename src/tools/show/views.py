@@ -15,7 +15,7 @@ from ...report.forms import typed
 from ...report.lines import KIND, Line, Part
 from ...report.records import Field, Record
 from ...report.shapes import spelled_extents
-from ..formulas.document import Document, Entry
+from ..formulas.document import Cell, Document, Entry
 from ..formulas.evaluation import formula_of
 from ..formulas.spelling import printed_formula
 from .choosing import Choice
@@ -151,7 +151,7 @@ def _shown(
     declared = next((one for one in record.fields if one.key == part.key), None) if record else None
     if record and declared:
         if entry and known.document:
-            extents.insert(0, known.document.shape(entry, declared))
+            extents.insert(0, Cell(known.document, entry, declared).shape)
         formula = _formula(declared, record, known, entry)
     fitting = [one for one in extents if one and math.prod(one) == len(items) > 1]
     return Shown(part.key, items, fitting[0] if fitting else shape, formula)
@@ -163,7 +163,7 @@ def _formula(declared: Field, record: type[Record], known: Known, entry: Entry |
         return ""
     condition, holding = declared.formula[0]
     if entry and known.document:
-        found = formula_of(known.document, entry, declared)
+        found = formula_of(Cell(known.document, entry, declared))
     else:
         found = None if condition else holding
     classes = {one.__name__: one for one in known.classes.values()}

@@ -13,7 +13,7 @@ from llm_trace.core.nn import rnn
 from llm_trace.core.numerics import sigmoid, tanh
 from llm_trace.fixtures.errors import FixtureError
 from llm_trace.report.lines import parse_line
-from llm_trace.tools.formulas.document import Document
+from llm_trace.tools.formulas.document import Cell, Document
 from llm_trace.tools.formulas.gradients import Slope, numerical_gradient
 from llm_trace.traces._probes import gradient
 from llm_trace.traces.recurrent import _rnn, rnn_bptt
@@ -319,7 +319,7 @@ def test_a_central_difference_goes_through_many_steps(depth: int) -> None:
     def deeper(levels: int) -> Slope:
         if levels:
             return deeper(levels - 1)
-        return numerical_gradient(document, entry, declared, 0, trace.loss or "")
+        return numerical_gradient(Cell(document, entry, declared), 0, trace.loss or "")
 
     found = deeper(depth)
     assert isinstance(entry.record, InitialState)
