@@ -89,7 +89,7 @@ FORWARD = "POSITION-FORWARD[position=0]"
         ("llm-trace explain missing.trace --at P", []),
         ("llm-trace explain cue-recall --at P", []),
         ("llm-trace swiglu --style ", ["canonical", "rust"]),
-        ("llm-trace swiglu --format=js", ["jsonl"]),
+        ("llm-trace swiglu --format=js", ["jsonl", "json"]),
         ("llm-trace diagram swiglu --to=s", ["svg"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
