@@ -110,6 +110,27 @@ def gradients(upstream: chapter.Formula) -> Mapping[str, chapter.Formula]:
     }
 
 
+def drawn(name: str) -> str:
+    """The formula of a block's parameter: gains are one, weights are drawn one after the other."""
+    square, inner = "width * width", "width * hidden"
+    before = {
+        "query_weight": "0",
+        "key_weight": square,
+        "value_weight": f"2 * {square}",
+        "output_weight": f"3 * {square}",
+        "gate_weight": f"4 * {square}",
+        "up_weight": f"4 * {square} + {inner}",
+        "down_weight": f"4 * {square} + 2 * {inner}",
+    }
+    shapes = {"gate_weight": "width, hidden", "up_weight": "width, hidden"}
+    shapes["down_weight"] = "hidden, width"
+    if name not in before:
+        return "1 + zeros(width)"
+    block = f"layer * (4 * {square} + 3 * {inner})"
+    words = f"vocabulary * width + {block} + {before[name]}"
+    return f"xavier_uniform(fixture.seed, {words}, {shapes.get(name, 'width, width')})"
+
+
 def nodes(layer: DecoderBlock, done: DecoderBlockPass) -> dict[str, Tensor]:
     """The tensors of a pass by the names that the records have."""
     ffn, weights = done.ffn, (layer.ffn.gate, layer.ffn.up, layer.ffn.down)

@@ -14,22 +14,13 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import (
-    Tensor,
-    constant,
-    gather_rows,
     indexed_mean_nll,
-    matmul,
-    parameter,
-    trace_backward,
-    transpose,
 )
 from ...core.autodiff.errors import GatherIdOutOfBounds, TargetOutOfBounds
 from ...core.errors import OutOfRange
 from ...core.nn.decoder import Decoder, DecoderConfig, DecoderPass
 from ...core.nn.dot_product import scale_of
 from ...core.nn.errors import PositionRange
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rms_norm import RMSNorm
 from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import indices, integer, real, reals
@@ -42,8 +33,8 @@ from .._probes import equal
 from .._rotary import Frequency, Position, table
 from .._tape import require_steps
 from . import _block
+from ._tied import Tied
 
-TABLE = "token_embedding.weight"
 LAYERS = 64  # at most
 DEPTHS = 3  # 0, 1 and 2 layers
 TOLERANCE = 1e-12
@@ -99,6 +90,16 @@ def config_of(fixture: DecoderFixture, layers: int | None = None) -> DecoderConf
     )
 
 
+def tied_of(fixture: DecoderFixture) -> Tied:
+    config = config_of(fixture, layers=0)
+    table, gain = fixture.tied_table, fixture.tied_gain
+    return Tied(config, table, gain, fixture.tied_ids, fixture.tied_targets)
+
+
+def tied(fixture: DecoderFixture) -> chapter.Nodes:
+    return tied_of(fixture).nodes()
+
+
 class Computation(NamedTuple):
     """The model, its pass over the tokens, and all nodes by name, `0.query` those of a block."""
 
@@ -131,33 +132,6 @@ def compute(fixture: DecoderFixture) -> Computation:
     return Computation(model, forward, chapter.differentiated(nodes))
 
 
-def tied(fixture: DecoderFixture) -> chapter.Nodes:
-    """A model without blocks, whose loss is a function of the table and the gain."""
-    config = config_of(fixture, layers=0)
-    leaves = [named_parameter(TABLE, fixture.tied_table)]
-    leaves.append(named_parameter("final_norm.gain", fixture.tied_gain))
-    model = Decoder.from_parameters(config, leaves)
-    loss = model.loss(fixture.tied_ids, (1, len(fixture.tied_ids)), fixture.tied_targets)
-    return {"tied_table": leaves[0].tensor, "tied_gain": leaves[1].tensor, "loss": loss}
-
-
-def decomposition_error(fixture: DecoderFixture) -> float:
-    """The table's gradient less those of its two roles, each where the other has a table apart."""
-    shared, looked_up, compared = (parameter(fixture.tied_table) for _ in range(3))
-    plain = constant(fixture.tied_table)
-    norm = RMSNorm.initialize("final_norm", fixture.tied_table.shape[1], fixture.epsilon)
-
-    def gradient(source: Tensor, head: Tensor, leaf: Tensor) -> Array:
-        rows = gather_rows(source, ids=fixture.tied_ids, shape=(1, len(fixture.tied_ids)))
-        logits = matmul(norm(rows).output, transpose(head, first_axis=0, second_axis=1))
-        loss = indexed_mean_nll(logits, axis=2, targets=fixture.tied_targets)
-        return trace_backward(loss).adjoint(leaf)
-
-    whole = gradient(shared, shared, shared)
-    parts = gradient(looked_up, plain, looked_up), gradient(plain, compared, compared)
-    return float(np.max(abs(whole - parts[0] - parts[1]), initial=0.0))
-
-
 class FixtureRecord(Record, kind="FIXTURE"):
     """The sizes of everything."""
 
@@ -188,27 +162,6 @@ class Parameter(Record):
     shape: Shape = field("its extents")
 
 
-def drawn(name: str) -> str:
-    """The formula of a block's parameter: gains are one, weights are drawn one after the other."""
-    square, inner = "width * width", "width * hidden"
-    before = {
-        "query_weight": "0",
-        "key_weight": square,
-        "value_weight": f"2 * {square}",
-        "output_weight": f"3 * {square}",
-        "gate_weight": f"4 * {square}",
-        "up_weight": f"4 * {square} + {inner}",
-        "down_weight": f"4 * {square} + 2 * {inner}",
-    }
-    shapes = {"gate_weight": "width, hidden", "up_weight": "width, hidden"}
-    shapes["down_weight"] = "hidden, width"
-    if name not in before:
-        return "1 + zeros(width)"
-    block = f"layer * (4 * {square} + 3 * {inner})"
-    words = f"vocabulary * width + {block} + {before[name]}"
-    return f"xavier_uniform(fixture.seed, {words}, {shapes.get(name, 'width, width')})"
-
-
 TABLE_TENSORS = chapter.tensors(
     (
         "table",
@@ -225,13 +178,15 @@ TABLE_TENSORS = chapter.tensors(
 )
 LAST_LAYER = "layer < layers - 1"
 BLOCK = chapter.tensors(
-    *_block.forward({"layer": "Output(layer=layer - 1).values", "": "Embedding.values"}, drawn),
+    *_block.forward(
+        {"layer": "Output(layer=layer - 1).values", "": "Embedding.values"}, _block.drawn
+    ),
     keyed="layer",
 )
 LAST = "Output(layer=layers - 1).values"
 HEAD = chapter.tensors(
     ("last", _block.ROWS, "what comes out of the blocks", {"layers": LAST, "": "Embedding.values"}),
-    *_block.norm("final", "Last", drawn),
+    *_block.norm("final", "Last", _block.drawn),
     ("logits", "batch tokens vocabulary", "against the table", "FinalNorm.values @ Table.values.T"),
     (
         "loss",
@@ -356,7 +311,7 @@ def facts(fixture: DecoderFixture, done: Computation) -> dict[str, Any]:
         "ids_shape": (1, len(fixture.ids)),
         "table": names[0],
         "one_table": one_table(done),
-        "error": decomposition_error(fixture),
+        "error": tied_of(fixture).decomposition_error(),
         "tensors": len(names),
         "scalars": done.model.parameter_count,
         "untied": untied,
@@ -393,7 +348,7 @@ def decoder_trace(fixture: DecoderFixture, done: Computation) -> Iterator[Record
     checks = chapter.checked(fixture, tied_pass, tied, "tied_table", "tied_gain")
     properties = {
         "one-table-is-looked-up-and-compared": one_table(done),
-        "its-gradient-is-that-of-both-roles": decomposition_error(fixture) <= TOLERANCE,
+        "its-gradient-is-that-of-both-roles": tied_of(fixture).decomposition_error() <= TOLERANCE,
         "another-suffix-leaves-the-prefix": all(unchanged(fixture, done)[:-1]),
     }
     evidence = [*chapter.evidence(properties, attempts(fixture, done), checks)]

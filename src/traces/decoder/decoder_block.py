@@ -303,7 +303,7 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
     "decoder-block",
     version=1,
     source="Chapter 31",
-    shows="attention and a gated layer with norms before them",
+    shows="attention, then a gated layer",
     fixture=DecoderBlockFixture,
     compute=compute,
     records=(FixtureRecord, Frequency, Position, *FORWARD, *BACKWARD, *chapter.EVIDENCE),

@@ -6,20 +6,17 @@ Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762), for the mask that
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import constant
-from ...core.errors import OutOfRange, ShapeMismatch
 from ...core.generation.layer_cache import CachedStep, LayerCache, cached_step
 from ...core.nn.dot_product import scale_of
 from ...core.nn.parameters import named_parameter
 from ...core.nn.rope import RoPE
 from ...core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass, head_width
-from ...core.nn.splitmix64 import SplitMix64
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, integer, real, reals
 from ...report.records import Record, field, key
@@ -28,13 +25,11 @@ from ...report.trace import Original, trace
 from ...report.values import Int, Real, Reals
 from .. import _chapter as chapter
 from .. import _lanes
-from .._probes import refusal
 from .._rotary import Frequency, Position, table
 from .._tape import require_steps
+from ._caches import refused
 
 TOLERANCE = 1e-12  # between a cached output and a whole pass
-SEED = 37  # of layers that the cache was not made for
-LARGEST = float(np.finfo(np.float64).max)
 
 
 class IncrementalAttentionFixture(Fixture):
@@ -262,67 +257,6 @@ def work(run: Run) -> Work:
     return Work(full=full, incremental=len(run.seen), reused=full - len(run.seen))
 
 
-class Refused(NamedTuple):
-    """Steps that had to be refused, and whether each cache stayed as it was."""
-
-    attempts: dict[str, chapter.Attempt]
-    unchanged: bool
-
-
-def refused(fixture: IncrementalAttentionFixture, layer: RotaryAttention) -> Refused:
-    """Two tokens, a full cache, caches of other layers, and numbers that are too large."""
-    width, rope, row = layer.width, layer.rope, constant(fixture.input[None, :1])
-    rng = SplitMix64(SEED)
-    other_heads = 1 if layer.heads > 1 else width // 2
-    wide, few = (
-        RotaryAttention.initialize("other", features, parts, rope.positions, rope.base, rng)
-        for features, parts in ((2 * width, layer.heads), (width, other_heads))
-    )
-    faster = RoPE(rope.width, rope.positions, 2.0 * rope.base)
-    longer = RoPE(rope.width, rope.positions + 1, rope.base)
-    parts = layer.projections, layer.output, layer.heads
-    full = LayerCache(layer, 1, 1)
-    full.append(cached_step(layer, row, full))
-
-    def bad(part: str, expected: object, found: object) -> OutOfRange:
-        return OutOfRange(layer="cache", part=part, expected=expected, found=found)
-
-    def told(rope: RoPE) -> str:
-        return f"{rope.width}, {rope.positions}, {rope.base}, {rope.pairing}"
-
-    made_for = "the one that it was made for"
-    cases = {
-        "two_tokens": (
-            ShapeMismatch(layer="cache", part="tokens", expected=1, found=2),
-            *(constant(np.zeros((1, 2, width))), LayerCache(layer)),
-        ),
-        "full_cache": (bad("length", "below 1", 1), row, full),
-        "model_mismatch": (bad("model width", width, 2 * width), row, LayerCache(wide)),
-        "head_mismatch": (bad("heads", layer.heads, other_heads), row, LayerCache(few)),
-        "layer_mismatch": (
-            bad("layer", made_for, "another attention.query.weight"),
-            *(row, LayerCache(layer_of(fixture))),
-        ),
-        "rope_mismatch": (
-            bad("RoPE", told(rope), told(faster)),
-            *(row, LayerCache(RotaryAttention(*parts, faster))),
-        ),
-        "rope_positions_mismatch": (
-            bad("RoPE", told(rope), told(longer)),
-            *(row, LayerCache(RotaryAttention(*parts, longer))),
-        ),
-    }
-    caches = [case[2] for case in cases.values()]
-    before = [cache.state for cache in caches]
-    attempts = chapter.attempted(partial(cached_step, layer), **cases)
-    large, fresh = constant(np.full((1, 1, width), LARGEST)), LayerCache(layer)
-    raised = refusal(partial(cached_step, layer, large, fresh))
-    if raised is not None:
-        attempts["nonfinite-projection"] = chapter.Attempt(raised, raised)
-    kept = before == [cache.state for cache in caches] and not fresh.length
-    return Refused(attempts, kept)
-
-
 def properties(run: Run, unchanged: bool) -> dict[str, bool]:
     return {
         "cached-rows-are-those-of-whole-passes": all(
@@ -336,7 +270,7 @@ def properties(run: Run, unchanged: bool) -> dict[str, bool]:
 
 
 def facts(fixture: IncrementalAttentionFixture, run: Run) -> dict[str, Any]:
-    tried = refused(fixture, run.layer)
+    tried = refused(run.layer, layer_of(fixture), fixture.input[:1])
     return {
         "tolerance": TOLERANCE,
         "batch": run.seen[0].step.output.shape[0],
@@ -387,7 +321,7 @@ def step_of(fixture: IncrementalAttentionFixture, run: Run, at: int) -> Step:
     original=Original(style=BARS._replace(zero=ZERO), facts=facts),
 )
 def incremental_attention_trace(fixture: IncrementalAttentionFixture, run: Run) -> Iterator[Record]:
-    tried = refused(fixture, run.layer)
+    tried = refused(run.layer, layer_of(fixture), fixture.input[:1])
     yield chapter.sized(
         FixtureRecord,
         fixture,
