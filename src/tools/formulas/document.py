@@ -50,7 +50,7 @@ class Cell:
     declared: Field
 
     @property
-    def place(self) -> FieldPlace:
+    def place(self) -> tuple[int, str]:
         """What tells it from the other cells of the document."""
         return self.entry.ordinal, self.declared.attribute
 

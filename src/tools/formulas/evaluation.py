@@ -1,8 +1,8 @@
 """What the formulas that fields declare come to, one step back from a cell.
 
 `Printed` operands, which are the rule, are those that stand in the cell's document; a `Derivation`
-works them out anew from the fixture. On the numbers of another
-document with the same records, the formula is that of the cell there: `other.cell(*cell.place)`.
+works them out anew from the fixture. On the numbers of another document with the same records, the
+formula is that of the cell there: `other.cell(*cell.place)`.
 """
 
 from __future__ import annotations
