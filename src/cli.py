@@ -234,18 +234,20 @@ def run_trace(
             raise UsageError("", "--small or --fixture", "both")
     given = {name: options[name] for name in entry.declared.choices if options[name] is not None}
     try:
-        numbers = numbers_of(entry, fixture, given, small=training is not None and training.small)
-        if changes:
-            from .fixtures.setting import changed
-
-            numbers = changed(numbers, changes)
-        if show_fixture:
-            from .fixtures.showing import shown
-
-            emit_bytes(shown(numbers, options["format"] if of_fixture else "toml"), output)
-            return
-        form = (*asked, entry.forms()["trace"])[0]
         with training.kept() if training else nullcontext():
+            numbers = numbers_of(
+                entry, fixture, given, small=training is not None and training.small
+            )
+            if changes:
+                from .fixtures.setting import changed
+
+                numbers = changed(numbers, changes)
+            if show_fixture:
+                from .fixtures.showing import shown
+
+                emit_bytes(shown(numbers, options["format"] if of_fixture else "toml"), output)
+                return
+            form = (*asked, entry.forms()["trace"])[0]
             emit(trace_text(entry, form, numbers, training, given=bool(numbers.given)), output)
         for remark in numbers.remarks() if fixture else ():
             tell(f"{printable(fixture or '')}: {remark}")

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,9 +32,17 @@ F_SETPIPE_SZ = 1031  # of Linux
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 
 
+def fixture(text: str) -> str:
+    """All fields, with the example's values for those that are not given: nothing is left out."""
+    given = tomllib.loads(text)
+    lines = run("cue-recall", "--show-fixture").stdout.decode().splitlines()
+    others = [line for line in lines if line.partition(" = ")[0] not in given]
+    return "\n".join([*others, text])
+
+
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    (tmp_path / "mine.toml").write_text(FIXTURE)
+    (tmp_path / "mine.toml").write_text(fixture(FIXTURE))
     return tmp_path
 
 
@@ -41,7 +50,7 @@ def here(tmp_path: Path) -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """What an uninterrupted training in one process prints."""
     folder = tmp_path_factory.mktemp("whole")
-    (folder / "mine.toml").write_text(FIXTURE)
+    (folder / "mine.toml").write_text(fixture(FIXTURE))
     done = run("cue-recall", "--fixture", "mine.toml", cwd=folder)
     assert done.stderr == b""
     return done.stdout
@@ -169,7 +178,7 @@ SLOW = "delays = [3]\nseeds = [1, 2]\ntrain = 400000\nepochs = 8\nmodel = 'rnn'\
 def test_before_the_first_epoch_has_ended_a_state_is_left_too(
     here: Path, number: signal.Signals
 ) -> None:
-    (here / "mine.toml").write_text(SLOW)
+    (here / "mine.toml").write_text(fixture(SLOW))
     with on_terminal(here, "--jobs", "2") as program:
         with_workers(program, 2)
         os.killpg(program.process.pid, number)
@@ -204,7 +213,7 @@ def test_an_epoch_under_way_is_kept_if_it_ends_soon(
 
 @needs_proc
 def test_processes_end_with_their_parent_however_it_ends(here: Path) -> None:
-    (here / "mine.toml").write_text(SLOW)
+    (here / "mine.toml").write_text(fixture(SLOW))
     with on_terminal(here, "--jobs", "2") as program:
         workers = with_workers(program, 2)
         ends = [os.pidfd_open(worker) for worker in workers]
@@ -217,7 +226,7 @@ def test_processes_end_with_their_parent_however_it_ends(here: Path) -> None:
 
 @needs_proc
 def test_processes_hold_no_stream_of_their_parent(here: Path) -> None:
-    (here / "mine.toml").write_text(SLOW)
+    (here / "mine.toml").write_text(fixture(SLOW))
     with on_terminal(here, "--jobs", "2") as program:
         parent = {os.readlink(f"/proc/{program.process.pid}/fd/{fd}") for fd in (1, 2)}
         for worker in with_workers(program, 2):
@@ -265,7 +274,7 @@ def test_an_interruption_before_the_training_says_that_nothing_was_trained(here:
         assert process.stderr is not None
         while process.poll() is None:  # Python hears none between two pieces of one long read
             process.send_signal(signal.SIGINT)
-            select.select([process.stderr], [], [], 0.5)
+            select.select([process.stderr], [], [], 3.0)
         assert process.stderr.read().decode() == f"llm-trace: interrupted; {said}\n"
         assert process.wait() == 130
         for stream in (process.stdin, process.stderr, process.stdout):
@@ -277,7 +286,7 @@ def test_an_interruption_before_the_training_says_that_nothing_was_trained(here:
 def test_an_interruption_while_the_report_is_written_keeps_the_training(
     here: Path, number: signal.Signals
 ) -> None:
-    (here / "mine.toml").write_text(FIXTURE + "history = 'all'\n")
+    (here / "mine.toml").write_text(fixture(FIXTURE + "history = 'all'\n"))
     with on_terminal(here) as program:
         assert program.process.stdout is not None
         fcntl.fcntl(program.process.stdout, F_SETPIPE_SZ, 4096)
@@ -337,7 +346,7 @@ def test_small_is_a_fixture_of_its_own(here: Path) -> None:
 
 
 def test_a_training_that_leaves_the_finite_range_ends_in_one_line(here: Path) -> None:
-    (here / "mine.toml").write_text(FIXTURE + "learning_rate = 1e300\n")
+    (here / "mine.toml").write_text(fixture(FIXTURE + "learning_rate = 1e300\n"))
     assert mistake(here, "--fixture", "mine.toml").startswith("llm-trace: mine.toml: ")
     (here / "cue-recall.state").unlink(missing_ok=True)
     line = mistake(here, "--fixture", "mine.toml", "--jobs", "2")

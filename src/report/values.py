@@ -92,7 +92,9 @@ class _WithReals(ValueType):
 
     def expected(self, item: str) -> str:
         """What should stand there: another spelling of a number is no other thing."""
-        number = re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?", item)
+        number = re.fullmatch(
+            r"[-+]?(?:[0-9]++(?:\.[0-9]++)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?", item
+        )
         return f"{self.name}{self.digits_named if number else ''}"
 
     def json(self, value: Any, text: str | None = None) -> Iterator[str]:

@@ -32,6 +32,7 @@ HANG = "a hang past 10 s"
 MEMORY = "memory past 500 MB"
 PARTIAL = "a partial or changed file"
 OTHER = "anything else"
+LEFT_OUT = ": left at the example's values: "  # a note beside a result
 ENDINGS = (RESULT, ERROR, TRACEBACK, HANG, MEMORY, PARTIAL, OTHER)
 
 
@@ -175,6 +176,7 @@ def judge(
         return Ending(HANG, -1, said)
     if "Traceback" in said:
         return Ending(TRACEBACK, status, said)
+    said = "".join(line for line in said.splitlines(True) if LEFT_OUT not in line)
     noted = tool in NOTES and all(line.startswith("llm-trace: ") for line in said.splitlines())
     found = status == 1 and tool in NOTES and stdout
     if (status == 0 or found) and (not said or noted):

@@ -326,3 +326,9 @@ def test_files_of_commits_are_told_from_paths(tmp_path: Path, monkeypatch: Any) 
     assert not any(map(is_of_commit, ("HEAD:a", "a", ":a", "a:", "-x:a")))
     assert MODULE
     assert "expected two files" in refusal("diff", "a")
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "a.trace").write_text("A x=1\n")
+    os.mkfifo(tmp_path / "b.trace")
+    assert run("diff", tmp_path, tmp_path).stdout == b"files: 1 the same, 0 changed\n"

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 STRATEGY = "fixed-paired-document-holdout-v1"
 PARTITIONS = ("train", "validation", "test")
 
-_KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_KEBAB = re.compile(r"[a-z][a-z0-9]*+(-[a-z0-9]++)*+")
 
 
 class Document(NamedTuple):

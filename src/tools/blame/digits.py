@@ -11,9 +11,11 @@ import numpy as np
 
 from ...core.arrays import Array
 
-_DECIMAL = re.compile(r"[-+]?(?:([0-9]+)(\.?)([0-9]*)|(\.)([0-9]+))(?:[eEdDqQ]([-+]?[0-9]{1,4}))?")
+_DECIMAL = re.compile(
+    r"[-+]?(?:([0-9]++)(\.?)([0-9]*+)|(\.)([0-9]++))(?:[eEdDqQ]([-+]?[0-9]{1,4}+))?"
+)
 _FIXED = re.compile(r"-?[0-9]+\.[0-9]{12}")
-_HEX = re.compile(r"[-+]?0[xX][0-9a-fA-F]+\.?[0-9a-fA-F]*(?:[pP][-+]?[0-9]{1,5})?")
+_HEX = re.compile(r"[-+]?0[xX][0-9a-fA-F]++\.?[0-9a-fA-F]*+(?:[pP][-+]?[0-9]{1,5}+)?")
 _WORDS = {
     **dict.fromkeys(("inf", "infinity", "1.#inf", "1.#inf00"), np.inf),
     **dict.fromkeys(("nan", "1.#qnan", "1.#ind", "1.#qnan0", "1.#ind00", "null"), np.nan),

@@ -36,7 +36,6 @@ SUFFIXES = {
 _OVERVIEW = ("svg", "dot", "tikz", "html")  # drawn from above where nothing else is said
 _MOST = 4_000  # fields of records that are nodes of their own
 _FEW = 60  # records of another program that are
-_ZEROS = re.compile(r"(?<=[0-9])(\.[0-9]+?)0+$")
 
 
 class Wish(NamedTuple):
@@ -245,7 +244,10 @@ def _with_values(node: Node, wish: Wish) -> Node:
 
 def _without_zeros(text: str) -> str:
     """A real without the zeros at its end, which say nothing but how many digits are printed."""
-    return _ZEROS.sub(r"\1", text)
+    whole, point, decimals = text.rpartition(".")
+    if not (point and whole[-1:].isdigit() and decimals.isdigit()):
+        return text
+    return f"{whole}.{decimals[0]}{decimals[1:].rstrip('0')}"
 
 
 def _nothing(trace: Loaded, wish: Wish) -> tuple[str, str, str]:

@@ -22,7 +22,7 @@ _SHAPING = {
     "where",
     "every",
 }  # which say little of what is worked out
-_PATH = re.compile(r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*(?:\((?:[^()]|\([^()]*\))*\))?\.")
+_PATH = re.compile(r"[A-Z][A-Z0-9]*+(?:-[A-Z0-9]++)*+(?:\((?:[^()]|\([^()]*+\))*+\))?+\.")
 
 
 @cache

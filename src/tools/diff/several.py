@@ -211,13 +211,14 @@ def _beside(path: str, fixtures: Sequence[str]) -> tuple[str, ...]:
 
 
 def _files(folder: str) -> dict[str, str]:
-    """The files below a folder by their path in it."""
+    """The files below a folder by their path in it; pipes, which would be waited for, are none."""
     found: dict[str, str] = {}
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             whole = os.path.join(root, name)
-            found[os.path.relpath(whole, folder)] = whole
+            if os.path.isfile(whole):
+                found[os.path.relpath(whole, folder)] = whole
             if len(found) > _MOST:
                 raise SeveralError(printable(folder), f"at most {_MOST} files", "more")
     return found
