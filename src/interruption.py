@@ -40,8 +40,8 @@ def _say_last_words() -> None:
     from .report.stdout import tell
 
     with uninterrupted():
-        for words in _last_words:
-            tell(words())
+        while _last_words:  # each once: a second signal finds nothing left to say
+            tell(_last_words.pop(0)())
 
 
 @contextmanager
