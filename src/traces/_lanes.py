@@ -1,16 +1,45 @@
 """Records of causal attention in several heads with rotary positions, forward and backward."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..core.autodiff import Tensor
-from ..core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass
+from ..core.nn.dot_product import scale_of
+from ..core.nn.parameters import named_parameter
+from ..core.nn.rope import RoPE
+from ..core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass, head_width
 from . import _chapter as chapter
 from ._rotary import neighbours
+from ._tape import require_steps
 
 WEIGHTS = ("query", "key", "value", "output")
 HEADS = "batch heads tokens head_width"
 LANES = "lanes tokens tokens"  # every head of every sequence
 Declared = tuple[str, str, str, chapter.Formula]
+
+
+def layer_of(fixture: Any) -> RotaryAttention:
+    """The layer of a fixture with the four weights, heads, positions and a base."""
+    require_steps("positions", fixture.positions)
+    query, key, value, output = (
+        named_parameter(f"attention.{name}.weight", getattr(fixture, f"{name}_weight"))
+        for name in WEIGHTS
+    )
+    width = head_width(fixture.input.shape[-1], fixture.heads)
+    rope = RoPE(width, fixture.positions, fixture.base)
+    return RotaryAttention.from_weights(query, key, value, output, fixture.heads, rope)
+
+
+def sizes(layer: RotaryAttention) -> dict[str, Any]:
+    """What a first record says of the heads and their positions."""
+    return {
+        "heads": layer.heads,
+        "head_width": layer.head_width,
+        "pairs": layer.head_width // 2,
+        "positions": layer.rope.positions,
+        "base": layer.rope.base,
+        "scale": scale_of(layer.head_width),
+    }
 
 
 def given(name: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.arrays import Array
 from ..core.autodiff import Tensor, constant, sum_axis
+from ..core.autodiff.attention import Mask
 from ..core.errors import CoreError, ShapeMismatch
 from ..core.nn.parameters import NamedParameter
 
@@ -42,6 +43,31 @@ def refusal(call: Callable[[], object]) -> CoreError | None:
 def equal(left: Array, right: Array) -> bool:
     """Same shape and equal values; -0.0 equals 0.0."""
     return left.shape == right.shape and bool(np.all(left == right))
+
+
+def near(left: Array, right: Array, tolerance: float) -> bool:
+    """Same shape and no two values further apart."""
+    return left.shape == right.shape and bool(np.all(abs(left - right) <= tolerance))
+
+
+def hidden_sources(tokens: int) -> Mask:
+    """(queries, sources): whether a causal mask hides the source, which comes after the query."""
+    return np.triu(np.ones((tokens, tokens), np.bool_), 1)
+
+
+def visibility(tokens: int) -> list[list[str]]:
+    """The same in words, a row for each query."""
+    return [["blocked" if x else "allowed" for x in row] for row in hidden_sources(tokens)]
+
+
+def future_weighs_nothing(weights: Array) -> bool:
+    """Whether each query's weights (..., queries, sources) are zero after it."""
+    return not weights[..., hidden_sources(weights.shape[-1])].any()
+
+
+def unchanged(before: Array, after: Array) -> list[bool]:
+    """For each position of (batch, positions, width), whether it is as it was in all sequences."""
+    return [equal(before[:, at], after[:, at]) for at in range(before.shape[1])]
 
 
 def same_bits(left: Array, right: Array) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.autodiff import causal_softmax, constant, parameter
-from ...core.autodiff.attention import Mask
 from ...core.autodiff.errors import ReleasedOperand
 from ...core.errors import ShapeMismatch
 from ...core.nn import errors
@@ -23,7 +22,7 @@ from ...report.style import BARS, ZERO
 from ...report.trace import Original, trace
 from ...report.values import Reals
 from .. import _chapter as chapter
-from .._probes import equal
+from .._probes import future_weighs_nothing, hidden_sources, unchanged, visibility
 from ._dot_product import (
     TOLERANCE,
     FixtureRecord,
@@ -97,13 +96,10 @@ def changed(fixture: CausalMaskFixture) -> AttentionPass:
 
 def properties(fixture: CausalMaskFixture, done: chapter.Computed) -> dict[str, bool]:
     weights, after = done.nodes["weights"].value, changed(fixture).output.value
-    hidden = np.triu(np.ones(weights.shape, np.bool_), 1)
     before = chapter.differentiated(weighed(fixture, fixture.prefix_upstream))
     return {
-        "the-future-has-weight-zero": bool(np.all(weights[hidden] == 0.0)),
-        "another-suffix-leaves-the-prefix": equal(
-            done.nodes["output"].value[:, :-1], after[:, :-1]
-        ),
+        "the-future-has-weight-zero": future_weighs_nothing(weights),
+        "another-suffix-leaves-the-prefix": all(unchanged(done.nodes["output"].value, after)[:-1]),
         "no-gradient-after-the-last-upstream": all(not late(fixture, before, x) for x in LEAVES),
     }
 
@@ -152,12 +148,13 @@ def attempts(fixture: CausalMaskFixture) -> dict[str, chapter.Attempt]:
     return passes | alone
 
 
-def rows_of(done: chapter.Computed, hidden: Mask, masked: Array) -> list[dict[str, Any]]:
+def rows_of(done: chapter.Computed, masked: Array) -> list[dict[str, Any]]:
     """Each query's mixture, which sources it sees, and its scores with -inf where it does not."""
+    seen = visibility(masked.shape[-1])
     return [
         {
             "mixture": mixture(done.nodes, sequence, query),
-            "visible": ["blocked" if x else "allowed" for x in hidden[query]],
+            "visible": seen[query],
             "masked": masked[sequence, query],
         }
         for sequence, query in np.ndindex(*masked.shape[:2])
@@ -166,7 +163,7 @@ def rows_of(done: chapter.Computed, hidden: Mask, masked: Array) -> list[dict[st
 
 def facts(fixture: CausalMaskFixture, done: chapter.Computed) -> dict[str, Any]:
     tokens, width = fixture.query.shape[1:]
-    hidden = np.triu(np.ones((tokens, tokens), np.bool_), 1)
+    hidden = hidden_sources(tokens)
     rows = {"query": [2.0, -1.0], "key": [-3.0, 4.0], "value": [5.0, -2.0]}
     one = run(*(np.array([[row]]) for row in rows.values()))
     single = chapter.differentiated(
@@ -175,23 +172,22 @@ def facts(fixture: CausalMaskFixture, done: chapter.Computed) -> dict[str, Any]:
     nothing = np.zeros((0, tokens, width))
     empty = run(nothing, nothing, np.zeros((0, tokens, fixture.value.shape[2])))
     masked = np.where(hidden, -np.inf, done.nodes["scaled"].value)
-    outputs = done.nodes["output"].value, changed(fixture).output.value
-    unchanged = [equal(*(x[:, at] for x in outputs)) for at in range(tokens)]
+    same = unchanged(done.nodes["output"].value, changed(fixture).output.value)
     prefix = chapter.differentiated(weighed(fixture, fixture.prefix_upstream))
     return {
         "tolerance": TOLERANCE,
         "mask": np.where(hidden, -np.inf, 0.0),
         "future_masked": bool(np.all(masked[..., hidden] == -np.inf)),
-        "rows": rows_of(done, hidden, masked),
+        "rows": rows_of(done, masked),
         "last": tokens - 1,
         "suffix": {name: getattr(fixture, name)[:, -1].ravel() for name in ("key", "value")},
-        "unchanged": unchanged,
-        "before": unchanged[:-1],
-        "moved": not unchanged[-1],
+        "unchanged": same,
+        "before": same[:-1],
+        "moved": not same[-1],
         "flat": np.zeros(tokens),
         "finite": done.backward.finite,
         "prefix": {name: prefix.gradient(name) for name in LEAVES},
-        "single": {**single.nodes, "mask": np.where(np.triu(np.ones((1, 1)), 1) > 0, -np.inf, 0.0)},
+        "single": {**single.nodes, "mask": np.where(hidden_sources(1), -np.inf, 0.0)},
         "unmoved": {name: not single.gradient(name).any() for name in ("query", "key")},
         "empty": empty,
         "nothing": empty.output.value.size == 0,

@@ -16,13 +16,10 @@ from ...core.autodiff import constant, parameter
 from ...core.autodiff.errors import ReleasedOperand
 from ...core.errors import OutOfRange, PartFailed
 from ...core.nn import errors
-from ...core.nn.dot_product import causal_attention, scale_of
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rope import RoPE
+from ...core.nn.dot_product import causal_attention
 from ...core.nn.rotary_attention import (
     RotaryAttention,
     RotaryAttentionPass,
-    head_width,
     merge_heads,
     split_heads,
 )
@@ -37,9 +34,16 @@ from ...report.trace import Original, trace
 from ...report.values import Int, Real
 from .. import _chapter as chapter
 from .. import _lanes
-from .._probes import equal, same_bits
+from .._probes import (
+    equal,
+    future_weighs_nothing,
+    hidden_sources,
+    near,
+    same_bits,
+    unchanged,
+    visibility,
+)
 from .._rotary import Frequency, Position, table
-from .._tape import require_steps
 
 TOLERANCE = 1e-12  # of a weight
 TURNED = [[cos(np.array(x)).item(), -sin(np.array(x)).item()] for x in (1.0, 2.0)]
@@ -76,19 +80,8 @@ class MultiHeadFixture(chapter.CheckedFixture):
 LEAVES = ("input", *(f"{name}_weight" for name in _lanes.WEIGHTS))
 
 
-def layer_of(fixture: MultiHeadFixture) -> RotaryAttention:
-    width = fixture.input.shape[-1]
-    require_steps("positions", fixture.positions)
-    query, key, value, output = (
-        named_parameter(f"attention.{name}.weight", getattr(fixture, f"{name}_weight"))
-        for name in _lanes.WEIGHTS
-    )
-    rope = RoPE(head_width(width, fixture.heads), fixture.positions, fixture.base)
-    return RotaryAttention.from_weights(query, key, value, output, fixture.heads, rope)
-
-
 def forward(fixture: MultiHeadFixture) -> chapter.Nodes:
-    layer, x = layer_of(fixture), parameter(fixture.input)
+    layer, x = _lanes.layer_of(fixture), parameter(fixture.input)
     done = layer(x, fixture.offset)
     loss = chapter.weighed(done.output, fixture.upstream, axis=-1)
     return {"input": x, **_lanes.nodes(layer, done), "output": done.output, "loss": loss}
@@ -129,14 +122,14 @@ class Probes:
     """What becomes of the pass when something is changed."""
 
     def __init__(self, fixture: MultiHeadFixture, nodes: chapter.Nodes) -> None:
-        self.layer, self.nodes = layer_of(fixture), nodes
+        self.layer, self.nodes = _lanes.layer_of(fixture), nodes
         self.tokens, self.width = fixture.input.shape[1:]
         changed, values = fixture.input.copy(), fixture.value_weight.copy()
         changed[:, -1] = fixture.suffix
         values[:, : self.layer.head_width] += 0.25
         self.suffix = self.run(changed, fixture.offset)
         self.shifted = self.run(fixture.input, fixture.positions - self.tokens)
-        self.first_head = layer_of(fixture.replace(value_weight=values))(
+        self.first_head = _lanes.layer_of(fixture.replace(value_weight=values))(
             constant(fixture.input), fixture.offset
         )
 
@@ -148,32 +141,29 @@ class Probes:
     def unchanged(self) -> list[bool]:
         """For each position, whether another last row leaves its output as it was."""
         before, after = self.nodes["output"].value, self.suffix.output.value
-        return [equal(before[:, at], after[:, at]) for at in range(self.tokens)]
+        return unchanged(before, after)
 
     @property
     def properties(self) -> dict[str, bool]:
         """What holds of every such layer."""
         weights, heads = self.nodes["weights"].value, self.nodes["head_outputs"].value
-        hidden = np.triu(np.ones(weights.shape, np.bool_), 1)
         x, others = self.nodes["input"], self.first_head.head_outputs.value
         parts = merge_heads(split_heads(x, self.layer.heads)).value
         return {
-            "the-future-has-weight-zero": bool(np.all(weights[hidden] == 0.0)),
+            "the-future-has-weight-zero": future_weighs_nothing(weights),
             "another-suffix-leaves-the-prefix": all(self.unchanged[:-1]),
             "split-and-merged-is-the-same": same_bits(parts, x.value),
             "a-head-reads-its-own-columns": equal(others[:, 1:], heads[:, 1:])
             and not equal(others[:, :1], heads[:, :1]),
-            "a-common-shift-changes-no-weight": near(self.shifted.lanes.weights.value, weights),
+            "a-common-shift-changes-no-weight": near(
+                self.shifted.lanes.weights.value, weights, TOLERANCE
+            ),
         }
-
-
-def near(left: Array, right: Array) -> bool:
-    return left.shape == right.shape and bool(np.all(abs(left - right) <= TOLERANCE))
 
 
 def attempts(fixture: MultiHeadFixture) -> dict[str, chapter.Attempt]:
     """Layers that cannot be, and inputs that do not fit this one."""
-    layer, (_, tokens, width) = layer_of(fixture), fixture.input.shape
+    layer, (_, tokens, width) = _lanes.layer_of(fixture), fixture.input.shape
     positions, nan = fixture.positions, math.nan
 
     def made(width: int, heads: int, positions: int = 1, base: float = 1.0) -> RotaryAttention:
@@ -216,11 +206,11 @@ def attempts(fixture: MultiHeadFixture) -> dict[str, chapter.Attempt]:
 
 
 def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
-    layer, nodes, probes = layer_of(fixture), done.nodes, Probes(fixture, done.nodes)
+    layer, nodes, probes = _lanes.layer_of(fixture), done.nodes, Probes(fixture, done.nodes)
     (_, tokens, width), heads = fixture.input.shape, fixture.heads
     grid = nodes["weights"].value.reshape(-1, heads, tokens, tokens)
     weights, outputs = chapter.first(grid), chapter.first(nodes["head_outputs"].value)
-    hidden = np.triu(np.ones((tokens, tokens), np.bool_), 1)
+    hidden, seen = hidden_sources(tokens), visibility(tokens)
     uniform = np.where(hidden, 0.0, 1.0) / np.arange(1.0, tokens + 1)[:, None]
     single = causal_attention(*(constant(fixture.input),) * 3)
     context = np.array([0.25, 0.75])  # a weighted sum of two encoder states, here unit vectors
@@ -238,7 +228,7 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
             },
             "rows": [
                 {
-                    "visible": ["blocked" if x else "allowed" for x in hidden[at]],
+                    "visible": seen[at],
                     "weights": weights[head, at],
                     "sum": float(sum_axis(weights[head, at], axis=0)),
                 }
@@ -249,7 +239,7 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
         for head in range(heads)
     ]
     rows = [sum_axis(x.value, axis=x.value.ndim - 1) for x in (single.weights, nodes["weights"])]
-    unchanged = probes.unchanged
+    same = probes.unchanged
     return {
         "tolerance": TOLERANCE,
         "grid": grid,
@@ -266,13 +256,13 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
                 zip(*(chapter.first(nodes[x].value) for x in ("merged", "output")), strict=True)
             )
         ],
-        "uniform": [near(weights[head], uniform) for head in range(heads)],
+        "uniform": [near(weights[head], uniform, TOLERANCE) for head in range(heads)],
         "uniform_head": 0,
         "other_head": heads - 1,
-        "distinct_heads": not near(weights[0], weights[-1]),
-        "unchanged": unchanged,
-        "before": unchanged[:-1],
-        "last": {"at": tokens - 1, "moved": not unchanged[-1]},
+        "distinct_heads": not near(weights[0], weights[-1], TOLERANCE),
+        "unchanged": same,
+        "before": same[:-1],
+        "last": {"at": tokens - 1, "moved": not same[-1]},
         "probes": probes,
         "empty": probes.run(np.zeros((0, tokens, width))),
         "one": probes.run(np.zeros((1, 1, width)), fixture.positions // 3),
@@ -284,7 +274,7 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
             "single": single.weights,
             "single_tables": len(single.weights.value),
             "tables": len(nodes["weights"].value),
-            "normalized": all(near(row, np.ones(row.shape)) for row in rows),
+            "normalized": all(near(row, np.ones(row.shape), TOLERANCE) for row in rows),
         },
         "errors": attempts(fixture),
         "replay": lambda: chapter.same(done, compute(fixture)),
@@ -303,21 +293,16 @@ def facts(fixture: MultiHeadFixture, done: chapter.Computed) -> dict[str, Any]:
     loss="sum(Loss.values)",
 )
 def multi_head_trace(fixture: MultiHeadFixture, done: chapter.Computed) -> Iterator[Record]:
-    layer = layer_of(fixture)
+    layer = _lanes.layer_of(fixture)
     properties = Probes(fixture, done.nodes).properties
     checks = chapter.checked(fixture, done, forward, *LEAVES)
     evidence = [*chapter.evidence(properties, attempts(fixture), checks)]
     yield chapter.sized(
         FixtureRecord,
         fixture,
-        heads=layer.heads,
-        head_width=layer.head_width,
         lanes=layer.heads * len(fixture.input),
-        pairs=layer.head_width // 2,
-        positions=layer.rope.positions,
         offset=fixture.offset,
-        base=layer.rope.base,
-        scale=scale_of(layer.head_width),
+        **_lanes.sizes(layer),
     )
     yield from table(layer.rope)
     yield from done.values(FORWARD)

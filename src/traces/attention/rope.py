@@ -28,7 +28,7 @@ from ...report.style import BARS, ZERO
 from ...report.trace import Original, trace
 from ...report.values import Int, Real, Word
 from .. import _chapter as chapter
-from .._probes import same_bits
+from .._probes import near, same_bits
 from .._rotary import Frequency, Position, halves, neighbours, table
 from .._tape import require_steps
 
@@ -147,10 +147,6 @@ def lengths(nodes: chapter.Nodes) -> Iterator[Length]:
         yield Length(token=token, given=given, turned=turned, shifted=shifted)
 
 
-def near(left: Array, right: Array) -> bool:
-    return bool(np.all(abs(left - right) <= TOLERANCE))
-
-
 def properties(fixture: RoPEFixture, nodes: chapter.Nodes) -> dict[str, bool]:
     rows = [*lengths(nodes)]
     given, turned, shifted = (
@@ -160,9 +156,9 @@ def properties(fixture: RoPEFixture, nodes: chapter.Nodes) -> dict[str, bool]:
         "position-0-is-not-turned": same_bits(
             nodes["turned_query"].value[:1], fixture.query[:1] + 0.0
         ),
-        "no-length-changes": near(given, turned) and near(given, shifted),
+        "no-length-changes": near(given, turned, TOLERANCE) and near(given, shifted, TOLERANCE),
         "a-common-shift-changes-no-dot-product": near(
-            nodes["dots"].value, nodes["shifted_dots"].value
+            nodes["dots"].value, nodes["shifted_dots"].value, TOLERANCE
         ),
     }
 

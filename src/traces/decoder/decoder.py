@@ -29,7 +29,7 @@ from ...report.style import BARS
 from ...report.trace import Original, trace
 from ...report.values import Int, Ints, Real, Reals, Shape, Word
 from .. import _chapter as chapter
-from .._probes import equal
+from .._probes import unchanged
 from .._rotary import Frequency, Position, table
 from .._tape import require_steps
 from . import _block
@@ -235,11 +235,11 @@ def predictions(logits: Array) -> Iterator[Prediction]:
         yield Prediction(token=token, logits=row, predicted=max(order)[2])
 
 
-def unchanged(fixture: DecoderFixture, done: Computation) -> list[bool]:
+def unmoved(fixture: DecoderFixture, done: Computation) -> list[bool]:
     """For each position, whether another last token leaves its logits as they were."""
     ids = [*fixture.ids[:-1], fixture.other_ids[-1]]
     before, after = done.forward.logits.value, done.model(ids, (1, len(ids))).logits.value
-    return [equal(before[:, at], after[:, at]) for at in range(len(ids))]
+    return unchanged(before, after)
 
 
 def one_table(done: Computation) -> bool:
@@ -293,7 +293,7 @@ def facts(fixture: DecoderFixture, done: Computation) -> dict[str, Any]:
     names, leaves = zip(*done.model.parameters, strict=True)
     expected = [name for name, _ in done.model.config.shapes()]
     blocks = {f"block-{at}": block.output for at, block in enumerate(done.forward.blocks)}
-    norm, same = done.forward.final_norm.output, unchanged(fixture, done)
+    norm, same = done.forward.final_norm.output, unmoved(fixture, done)
     stages = {"embedding": done.forward.embedding, **blocks, "final-norm": norm}
     finite = [name for name in leaves if np.isfinite(done.done.backward.adjoint(name)).all()]
     shown = [*predictions(done.forward.logits.value[0])]
@@ -349,7 +349,7 @@ def decoder_trace(fixture: DecoderFixture, done: Computation) -> Iterator[Record
     properties = {
         "one-table-is-looked-up-and-compared": one_table(done),
         "its-gradient-is-that-of-both-roles": tied_of(fixture).decomposition_error() <= TOLERANCE,
-        "another-suffix-leaves-the-prefix": all(unchanged(fixture, done)[:-1]),
+        "another-suffix-leaves-the-prefix": all(unmoved(fixture, done)[:-1]),
     }
     evidence = [*chapter.evidence(properties, attempts(fixture, done), checks)]
     yield fixture_record(fixture, done)

@@ -18,7 +18,6 @@ from ...core.autodiff.errors import ReleasedOperand
 from ...core.errors import CoreError, PartFailed, ShapeMismatch
 from ...core.nn import errors
 from ...core.nn.decoder_block import DecoderBlock, block_shapes
-from ...core.nn.dot_product import scale_of
 from ...core.nn.layer_norm import LayerNorm
 from ...core.nn.parameters import named_parameter
 from ...core.nn.rms_norm import RMSNorm
@@ -32,7 +31,8 @@ from ...report.style import BARS, FLAT
 from ...report.trace import Original, trace
 from ...report.values import Int, Real, Shape
 from .. import _chapter as chapter
-from .._probes import equal, refusal
+from .. import _lanes
+from .._probes import equal, future_weighs_nothing, refusal, unchanged, visibility
 from .._rotary import Frequency, Position, table
 from .._tape import require_steps
 from . import _block
@@ -135,13 +135,12 @@ FORWARD = chapter.tensors(
 BACKWARD = chapter.gradients(FORWARD, **_block.gradients("fixture.upstream"))
 
 
-def unchanged(fixture: DecoderBlockFixture, nodes: chapter.Nodes) -> list[bool]:
+def unmoved(fixture: DecoderBlockFixture, nodes: chapter.Nodes) -> list[bool]:
     """For each position, whether another last row leaves its output as it was."""
     other = fixture.input.copy()
     other[:, -1] = fixture.suffix
     after = block_of(fixture)(constant(other), fixture.offset).output.value
-    before = nodes["output"].value
-    return [equal(before[:, at], after[:, at]) for at in range(before.shape[1])]
+    return unchanged(nodes["output"].value, after)
 
 
 def merges(nodes: chapter.Nodes) -> dict[str, bool]:
@@ -164,13 +163,11 @@ def post_norm(fixture: DecoderBlockFixture) -> Array:
 
 
 def properties(fixture: DecoderBlockFixture, nodes: chapter.Nodes) -> dict[str, bool]:
-    weights = nodes["weights"].value
-    hidden = np.triu(np.ones(weights.shape, np.bool_), 1)
     return {
         "sums-are-exact": all(merges(nodes).values()),
         "the-order-of-norms-matters": not equal(post_norm(fixture), nodes["after_attention"].value),
-        "the-future-has-weight-zero": bool(np.all(weights[hidden] == 0.0)),
-        "another-suffix-leaves-the-prefix": all(unchanged(fixture, nodes)[:-1]),
+        "the-future-has-weight-zero": future_weighs_nothing(nodes["weights"].value),
+        "another-suffix-leaves-the-prefix": all(unmoved(fixture, nodes)[:-1]),
     }
 
 
@@ -243,7 +240,7 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
     tokens, heads = fixture.input.shape[1], fixture.heads
     grid = nodes["weights"].value.reshape(-1, heads, tokens, tokens)
     shares, probed = chapter.first(grid), matmul(nodes["output"].value, fixture.probe)
-    hidden = np.triu(np.ones((tokens, tokens), np.bool_), 1)
+    seen = visibility(tokens)
     names, leaves = zip(*layer.parameters, strict=True)
     expected = [*block_shapes(PREFIX, *fixture.gate_weight.shape)]
     exact = merges(nodes)
@@ -251,7 +248,7 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
     for value in (1.0, -0.5, 0.25):
         last = states[-1] if states else 0.0
         states.append(tanh(np.array(0.5 * value + 0.75 * last)).item())
-    same = unchanged(fixture, nodes)
+    same = unmoved(fixture, nodes)
     return {
         "grid": grid,
         "at": [1 + at for at, _ in enumerate(MERGES)],
@@ -266,7 +263,7 @@ def facts(fixture: DecoderBlockFixture, done: chapter.Computed) -> dict[str, Any
             {
                 "head": head,
                 "query": at,
-                "visible": ["blocked" if x else "allowed" for x in hidden[at]],
+                "visible": seen[at],
                 "weights": shares[head, at],
                 "sum": float(sum_axis(shares[head, at], axis=0)),
             }
@@ -319,15 +316,10 @@ def decoder_block_trace(fixture: DecoderBlockFixture, done: chapter.Computed) ->
         FixtureRecord,
         fixture,
         row_shape=done.nodes["ffn_mean_square"].shape,
-        heads=attention.heads,
-        head_width=attention.head_width,
         lanes=attention.heads * len(fixture.input),
-        pairs=attention.head_width // 2,
-        positions=attention.rope.positions,
         offset=fixture.offset,
-        base=attention.rope.base,
-        scale=scale_of(attention.head_width),
         epsilon=fixture.epsilon,
+        **_lanes.sizes(attention),
     )
     yield from table(attention.rope)
     yield from done.values(FORWARD)

@@ -13,10 +13,7 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.autodiff import constant
 from ...core.generation.layer_cache import CachedStep, LayerCache, cached_step
-from ...core.nn.dot_product import scale_of
-from ...core.nn.parameters import named_parameter
-from ...core.nn.rope import RoPE
-from ...core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass, head_width
+from ...core.nn.rotary_attention import RotaryAttention, RotaryAttentionPass
 from ...fixtures.errors import FixtureError
 from ...fixtures.fixture import Fixture, integer, real, reals
 from ...report.records import Record, field, key
@@ -26,7 +23,6 @@ from ...report.values import Int, Real, Reals
 from .. import _chapter as chapter
 from .. import _lanes
 from .._rotary import Frequency, Position, table
-from .._tape import require_steps
 from ._caches import refused
 
 TOLERANCE = 1e-12  # between a cached output and a whole pass
@@ -54,17 +50,6 @@ class IncrementalAttentionFixture(Fixture):
     key_weight: Array = reals(np.eye(4), "width width", "Makes keys")
     value_weight: Array = reals(np.eye(4), "width width", "Makes values")
     output_weight: Array = reals(np.eye(4)[[2, 3, 0, 1]], "width width", "Mixes the heads")
-
-
-def layer_of(fixture: IncrementalAttentionFixture) -> RotaryAttention:
-    require_steps("positions", fixture.positions)
-    query, key, value, output = (
-        named_parameter(f"attention.{name}.weight", getattr(fixture, f"{name}_weight"))
-        for name in _lanes.WEIGHTS
-    )
-    width = head_width(fixture.input.shape[-1], fixture.heads)
-    rope = RoPE(width, fixture.positions, fixture.base)
-    return RotaryAttention.from_weights(query, key, value, output, fixture.heads, rope)
 
 
 class Seen(NamedTuple):
@@ -113,7 +98,7 @@ class Run(NamedTuple):
 
 
 def compute(fixture: IncrementalAttentionFixture) -> Run:
-    layer, tokens = layer_of(fixture), len(fixture.input)
+    layer, tokens = _lanes.layer_of(fixture), len(fixture.input)
     if not 1 <= tokens <= fixture.capacity:
         raise FixtureError("input", f"from 1 to {fixture.capacity} tokens", str(tokens))
     cache = LayerCache(layer, 1, fixture.capacity)
@@ -270,7 +255,7 @@ def properties(run: Run, unchanged: bool) -> dict[str, bool]:
 
 
 def facts(fixture: IncrementalAttentionFixture, run: Run) -> dict[str, Any]:
-    tried = refused(run.layer, layer_of(fixture), fixture.input[:1])
+    tried = refused(run.layer, _lanes.layer_of(fixture), fixture.input[:1])
     return {
         "tolerance": TOLERANCE,
         "batch": run.seen[0].step.output.shape[0],
@@ -321,17 +306,12 @@ def step_of(fixture: IncrementalAttentionFixture, run: Run, at: int) -> Step:
     original=Original(style=BARS._replace(zero=ZERO), facts=facts),
 )
 def incremental_attention_trace(fixture: IncrementalAttentionFixture, run: Run) -> Iterator[Record]:
-    tried = refused(run.layer, layer_of(fixture), fixture.input[:1])
+    tried = refused(run.layer, _lanes.layer_of(fixture), fixture.input[:1])
     yield chapter.sized(
         FixtureRecord,
         fixture,
-        heads=run.layer.heads,
-        head_width=run.layer.head_width,
-        pairs=run.layer.head_width // 2,
-        positions=fixture.positions,
         capacity=fixture.capacity,
-        base=fixture.base,
-        scale=scale_of(run.layer.head_width),
+        **_lanes.sizes(run.layer),
     )
     yield from table(run.layer.rope)
     for at in range(len(run.seen)):
